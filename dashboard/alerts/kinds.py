@@ -67,7 +67,7 @@ class Kind:
         if self.unit == "h":
             return units.duration(round(value * 3600))
         if self.unit == "%":
-            return f"{value:.1f} %"
+            return units.percent(value / 100)
         if self.unit == "msg/s":
             return gettext("%(rate)s msg/s") % {"rate": units.rate(value)}
         return ngettext("%(count)s message", "%(count)s messages", round(value)) % {"count": units.count(round(value))}

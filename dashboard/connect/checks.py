@@ -31,7 +31,7 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None, proxies: Sequence
     cluster = await gateway.brokers.list()
     brokers, proxies = (*cluster.brokers, *cluster.slaves)[:BROKERS_TRIED_MAX], proxies[:BROKERS_TRIED_MAX]
     reached = await asyncio.gather(*(_why_not(address) for address in (*(each.address for each in brokers), *proxies)))
-    found = [_broker(broker, why) for broker, why in zip(brokers, reached, strict=False)]
+    found = _brokers(list(zip(brokers, reached, strict=False)))
     found = found or [
         Check(
             Level.BAD,
@@ -45,6 +45,32 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None, proxies: Sequence
     return [name_server, *found, *at_proxies, *_doors(snapshot)]
 
 
+def _brokers(tried: Sequence[tuple[BrokerRef, str | None]]) -> list[Check]:
+    """What cannot be reached each for itself; the others by who can reach them, several in one line."""
+    found = [_broker(broker, why) for broker, why in tried if why is not None]
+    for is_local in (True, False):
+        alike = [broker for broker, why in tried if why is None and is_loopback(broker.address) == is_local]
+        if len(alike) <= 1:
+            found += [_broker(broker, None) for broker in alike]
+            continue
+        what = gettext("Addresses of %(count)s brokers") % {"count": len(alike)}
+        told = {"brokers": ", ".join(broker.key for broker in alike)}
+        if is_local:
+            evidence = gettext("clients get addresses that only this machine reaches: %(brokers)s") % told
+            found.append(Check(Level.WARN, what, evidence, _for_others()))
+        else:
+            evidence = gettext("clients get addresses that can be reached from here: %(brokers)s") % told
+            found.append(Check(Level.GOOD, what, evidence))
+    return found
+
+
+def _for_others() -> str:
+    return gettext(
+        "For others: gantry up --bind 0.0.0.0 --advertise ADDRESS --accounts, and their name server is "
+        "this machine's address."
+    )
+
+
 def _broker(broker: BrokerRef, why: str | None) -> Check:
     what, told = gettext("Address of %(key)s") % {"key": broker.key}, {"address": broker.address, "why": why}
     if why is not None:
@@ -52,15 +78,8 @@ def _broker(broker: BrokerRef, why: str | None) -> Check:
         action = gettext("Start the broker, or advertise an address that clients reach: gantry up --advertise.")
         return Check(Level.BAD, what, evidence, action)
     if is_loopback(broker.address):
-        return Check(
-            Level.WARN,
-            what,
-            gettext("clients get the address %(address)s, which only this machine reaches") % told,
-            gettext(
-                "For others: gantry up --bind 0.0.0.0 --advertise ADDRESS --accounts, and their name server is "
-                "this machine's address."
-            ),
-        )
+        evidence = gettext("clients get the address %(address)s, which only this machine reaches") % told
+        return Check(Level.WARN, what, evidence, _for_others())
     evidence = gettext("clients get the address %(address)s, which can be reached from here") % told
     return Check(Level.GOOD, what, evidence)
 

@@ -33,6 +33,11 @@ _KNOWN = {
     "no master known": gettext_noop("no master known"),
     "old master": gettext_noop("old master"),
     "cutting": gettext_noop("cutting"),
+    # why a master changed
+    "init": gettext_noop("the first on record"),
+    "adopt": gettext_noop("on record after a promotion"),
+    "switchover": gettext_noop("switchover"),
+    "the master before has released the term": gettext_noop("the master before has released the term"),
     # groups
     "unknown": gettext_noop("unknown"),
     "suspended": gettext_noop("suspended"),

@@ -541,7 +541,7 @@
         const at = y((most * step) / 2).toFixed(1);
         parts.push(`<line class="grid" x1="${left}" x2="${width}" y1="${at}" y2="${at}"/><text x="${left - 8}" y="${+at + 4}" text-anchor="end">${short((most * step) / 2)}</text>`);
       }
-      const tick = span > 600 ? 300 : span > 240 ? 120 : 30;
+      const tick = span > 600 ? 300 : span > 240 ? 120 : span > 150 ? 60 : 30;
       for (let back = 0; back <= span - tick / 4; back += tick) {
         const label = back === 0 ? gettext("now") : `−${back % 60 ? times.lasting(back, "s") : times.lasting(back / 60, "min")}`;
         parts.push(`<text x="${Math.max(x(end - back), left + 18).toFixed(1)}" y="${height - 3}" text-anchor="${back ? "middle" : "end"}">${label}</text>`);

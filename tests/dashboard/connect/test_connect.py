@@ -91,6 +91,15 @@ async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatc
     )
     assert found["Accounts"].evidence == "off"
 
+    async def two() -> ClusterView:
+        address = (await cluster()).brokers[0].address
+        return ClusterView(tuple(BrokerRef(name, address, "c") for name in ("one", "two")), time.time())
+
+    cluster = gateway.brokers.list
+    monkeypatch.setattr(gateway.brokers, "list", two)
+    found = {one.title: one for one in await examine(gateway, None, ())}
+    assert found["Addresses of 2 brokers"].evidence.endswith("only this machine reaches: one, two")
+
     async def lost() -> ClusterView:
         return ClusterView((BrokerRef("gone", f"127.0.0.1:{closed_port()}", "c"),), time.time(), "no answer")
 

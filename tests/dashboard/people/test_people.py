@@ -45,6 +45,15 @@ async def test_an_invitation_makes_one_account_of_its_role(log_in: Client) -> No
     assert secret not in str([one.details async for one in AuditEntry.objects.all()])
 
 
+async def test_many_invitations_have_one_example_for_a_shell(log_in: Client) -> None:
+    admin = await log_in("admin")
+    before = (await admin.get("/users")).content.decode().count('class="commands"')
+    for label in ("Ada", "Bob", "Eve"):
+        await admin.post("/users", {"label": label, "role": "reader"})
+    page = (await admin.get("/users")).content.decode()
+    assert all(label in page for label in ("Ada", "Bob", "Eve")) and page.count('class="commands"') == before + 1
+
+
 async def test_of_many_who_use_one_link_one_gets_an_account(log_in: Client) -> None:
     secret = await invited(await log_in("admin"))
     before = await User.objects.acount()
