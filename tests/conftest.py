@@ -22,7 +22,7 @@ from tests.machine import WORKER_VARIABLE  # before any test, whether Django's s
 from tests.suite import clock_jumps, long_runs, pauses
 from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of, shared_folder
 from tests.suite.shares import share_of
-from tests.suite.shown_again import is_shown_elsewhere
+from tests.suite.turns import left_out
 from tests.suite.unit_guard import are_brokers_beside, nothing_outside
 from tests.waiting import WITHIN_S
 
@@ -83,12 +83,13 @@ def require_tool(name: str, reason: str) -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only the modules whose tests are all marked unit")
-    parser.addoption(long_runs.OPTION, action="store_true", help="also what a usual run leaves out or takes less of")
+    parser.addoption(long_runs.OPTION, action="store_true", help="all tests, all examples")
     parser.addoption(
         long_runs.PART,
         type=long_runs.part_of,
+        default=long_runs.FIRST,
         metavar="N/M",
-        help="also the modules of one of M parts of what is left out",
+        help="which of M turns: together they take every test (default: the first of four)",
     )
     parser.addoption(
         clock_jumps.OPTION, metavar="SEED", help="let the clocks of the tests' process jump ahead at random"
@@ -101,8 +102,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """A run that is told to end cleans up as one that is interrupted: mounts, processes, folders."""
-    if part := long_runs.ALL if config.getoption(long_runs.OPTION) else config.getoption(long_runs.PART):
-        os.environ[long_runs.LONG] = part
+    is_long = config.getoption(long_runs.OPTION)
+    os.environ[long_runs.LONG] = long_runs.ALL if is_long else config.getoption(long_runs.PART)
     from appliance.bench.processes import PORTS  # behind tests.machine, which replaces clocks
 
     if worker := os.environ.get(WORKER_VARIABLE):  # a port is chosen some time before a process of the test takes it
@@ -157,9 +158,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kind = _kind_of_item(item)
         if kind != "outside":
             item.add_marker(kind)
-        if isinstance(item, pytest.Function) and is_shown_elsewhere(item.path, item.originalname, item.name):
-            item.add_marker(long_runs.MARKER)
-    if out := long_runs.left_out(items, config.args):
+    if out := left_out(items, config.args):
         config.hook.pytest_deselected(items=list(out))
         items[:] = [item for item in items if item not in out]
     yield
@@ -204,10 +203,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if not config.getoption("--fast"):
         if not config.getoption(long_runs.OPTION):
             part = config.getoption(long_runs.PART)
-            some = f", but for part {part}" if part else ""
-            terminalreporter.write_line(
-                f"Left out: long tests and further combinations{some}. With them: {long_runs.OPTION}"
-            )
+            terminalreporter.write_line(f"Expensive tests took turn {part}. All: {long_runs.OPTION}")
         return
     left_out = Counter(kind_of(path) for path in TESTS.rglob("test_*.py"))
     del left_out["unit"]

@@ -18,7 +18,7 @@ from tests.appliance_process import RunningAppliance
 from tests.conftest import missing
 from tests.dashboard.addresses import all_patterns, example_address
 from tests.interop.build_cache import required_npm_folder
-from tests.suite.long_runs import is_taken
+from tests.suite.long_runs import in_all, in_turn
 
 selenium = pytest.importorskip("selenium", reason="drives the browser")
 
@@ -189,12 +189,12 @@ def addresses_of_all() -> list[str]:
 
 
 def look(browser: webdriver.Chrome, axe: str, url: str, addresses: list[str]) -> list[Any]:
-    """What axe says of these pages, in each theme and size; in a usual run in one of two that ask all rules."""
+    """What axe says of the pages whose turn it is, in each theme and size; only --long looks a third time."""
     found = []
-    for number, address in enumerate(addresses):
+    for address in in_turn(addresses):
         browser.get(url + address)
         found += [(address, width, "too wide") for width in WIDTHS if is_too_wide(browser, width)]
-        for width, theme, options in LOOKS if is_taken(Path(__file__).name) else [LOOKS[number % 2]]:
+        for width, theme, options in in_all(LOOKS[:2], long=LOOKS):
             resize(browser, width)
             if browser.execute_script("return !window.axe"):  # also of a page that loaded itself anew meanwhile
                 browser.execute_script(axe)

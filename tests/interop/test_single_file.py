@@ -48,7 +48,6 @@ def build(*options: str | Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.long
 def test_a_build_from_nothing_has_the_same_bytes(file: Path, tmp_path: Path) -> None:
     """Nothing kept, another folder, another time: not even the interpreter's tree is the first one's."""
     again = tmp_path / "gantry"

@@ -1,32 +1,22 @@
-"""What a usual run leaves out or takes less of: examples, messages, further combinations. `--long` takes all.
+"""What a usual run takes less of: examples, messages, and expensive tests (`turns.py`). `--long` takes all.
 
-`--long-part 2/4` takes the modules of the second of four parts: `.ci/run` chooses one by the commit, so that nothing
-stays out for long.
-
-A test marked `long` shows again what a usual run shows with another client or load. Of the combinations of one marked
-`each_value`, a usual run takes as few as have every value of every parameter. A module that is named on the command
-line runs whole.
+`--long-part 2/4` is the second of four turns, which together take every test. `.ci/run` chooses one by the commit; who
+says nothing gets the first.
 """
 
 from __future__ import annotations
 
 import os
-import zlib
-from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeVar
-
-import pytest
 
 OPTION = "--long"
 PART = "--long-part"
-ALL = "1/1"
-MARKER = "long"
-EACH_VALUE = "each_value"
-LONG = "GANTRY_TEST_LONG"  # in the environment of a run with --long, its part; modules ask while they are imported
+FIRST, ALL = "1/4", "1/1"
+LONG = "GANTRY_TEST_LONG"  # the part, in the environment: modules ask while they are imported
 
 Amount = TypeVar("Amount")
+Case = TypeVar("Case")
 
 
 def part_of(text: str) -> str:
@@ -42,29 +32,12 @@ def in_all(usual: Amount, *, long: Amount) -> Amount:
     return long if os.environ.get(LONG) == ALL else usual
 
 
-def left_out(items: Sequence[pytest.Item], arguments: Sequence[str]) -> set[pytest.Item]:
-    """Those that a run with these arguments does not take. arguments: paths, also with ::names."""
-    named = {Path(argument.partition("::")[0]).resolve() for argument in arguments}
-    asked = [item for item in items if item.path not in named and not is_taken(item.path.name)]
-    grids: defaultdict[str, list[pytest.Item]] = defaultdict(list)
-    for item in asked:
-        if item.get_closest_marker(EACH_VALUE):
-            grids[item.nodeid.partition("[")[0]].append(item)
-    out = {item for item in asked if item.get_closest_marker(MARKER)}
-    return out.union(*(set(cases) - set(_with_each_value(cases)) for cases in grids.values()))
+def in_turn(cases: Sequence[Case]) -> list[Case]:
+    """Those whose turn it is: one of each four, another one each time, so that of a grid no row is all there is.
 
-
-def is_taken(name: str) -> bool:
-    """Whether this run takes all of a module, or what else has a name: with --long, or with the part that it is in."""
-    number, _, parts = os.environ.get(LONG, "1/0").partition("/")
-    return parts != "0" and zlib.crc32(name.encode()) % int(parts) == int(number) - 1
-
-
-def _with_each_value(cases: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Again and again the first of those that show most that was not shown yet."""
-    values = {case: {(name, repr(value)) for name, value in case.callspec.params.items()} for case in cases}  # type: ignore[attr-defined]
-    left, taken = set[tuple[str, str]]().union(*values.values()), []
-    while left:
-        taken.append(max(cases, key=lambda case: len(values[case] & left)))
-        left -= values[taken[-1]]
-    return taken
+    If there are fewer than turns, each turn has one.
+    """
+    number, parts = map(int, os.environ.get(LONG, FIRST).split("/"))
+    if 0 < len(cases) < parts:
+        return [cases[(number - 1) % len(cases)]]
+    return [case for at, case in enumerate(cases) if (at + at // parts) % parts == number - 1]

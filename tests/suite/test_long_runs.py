@@ -1,82 +1,42 @@
-"""What is marked long, and further combinations, wait for --long, or for who names their module."""
+"""Each of four turns has its own quarter of a list, and a usual run takes less of what has an amount."""
 
 from __future__ import annotations
 
-import itertools
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-
 import pytest
 
-from tests.suite.long_runs import ALL, EACH_VALUE, LONG, MARKER, in_all, left_out, part_of
+from tests.suite.long_runs import ALL, LONG, in_all, in_turn, part_of
 
-HERE = Path(__file__)
-
-
-def test_a_usual_run_leaves_out_what_is_marked_long(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(LONG, raising=False)
-    assert left_out([request.node], ["tests"]) == set()
-    request.node.add_marker(MARKER)
-    assert left_out([request.node], ["tests", str(HERE.parent)]) == {request.node}
-    monkeypatch.setenv(LONG, ALL)
-    assert left_out([request.node], ["tests"]) == set()
+TURNS = [f"{number}/4" for number in range(1, 5)]
 
 
-def test_each_module_is_in_one_of_the_parts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    request.node.add_marker(MARKER)
-    taken = []
-    for number in range(1, 5):
-        monkeypatch.setenv(LONG, part_of(f"{number}/4"))
-        taken.append(left_out([request.node], ["tests"]) == set())
-        assert in_all(2, long=10) == 2
-    assert taken.count(True) == 1
+@pytest.mark.parametrize("count", range(20))
+def test_four_turns_take_all_and_none_goes_without(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    cases, taken = list(range(count)), []
+    for turn in TURNS:
+        monkeypatch.setenv(LONG, part_of(turn))
+        taken.append(in_turn(cases))
+    assert all(count // 4 <= len(each) <= count // 4 + 1 for each in taken)
+    assert {case for each in taken for case in each} == set(cases)
+    assert all(taken) or not cases
+    if count >= 4:
+        assert sum(map(len, taken)) == count
+
+
+def test_a_turn_has_every_value_of_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = [(kind, door) for kind in range(4) for door in range(4)]
+    for turn in TURNS:
+        monkeypatch.setenv(LONG, turn)
+        assert {door for _, door in in_turn(grid)} == {kind for kind, _ in in_turn(grid)} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("turn", [None, *TURNS, ALL])
+def test_only_all_of_it_has_the_large_amounts(monkeypatch: pytest.MonkeyPatch, turn: str | None) -> None:
+    monkeypatch.setenv(LONG, turn) if turn else monkeypatch.delenv(LONG, raising=False)
+    assert in_all(2, long=10) == (10 if turn == ALL else 2)
+    assert len(in_turn(range(8))) == (8 if turn == ALL else 2)
 
 
 @pytest.mark.parametrize("wrong", ["", "x", "0/4", "5/4", "1/0", "1"])
 def test_what_is_no_part_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError):
         part_of(wrong)
-
-
-@pytest.mark.parametrize("named", [str(HERE), f"{HERE}::test_a", f"{HERE.parent}/../suite/{HERE.name}"])
-def test_a_module_that_is_named_runs_whole(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, named: str
-) -> None:
-    monkeypatch.delenv(LONG, raising=False)
-    request.node.add_marker(MARKER)
-    assert left_out([request.node], [named]) == set()
-
-
-class Case:
-    """As pytest makes one of a parametrized test."""
-
-    path = HERE
-
-    def __init__(self, **params: object) -> None:
-        self.nodeid = f"test_a[{params}]"
-        self.callspec = SimpleNamespace(params=params)
-
-    def get_closest_marker(self, name: str) -> object:
-        return name == EACH_VALUE
-
-
-@pytest.mark.parametrize(
-    ("grid", "taken"),
-    [
-        ({"a": [1, 2], "b": ["x", "y", "z"]}, 3),
-        ({"a": [{}, {"k": "v"}]}, 2),
-        ({"a": [True, False], "b": [9, 19], "c": ["master", "slave"]}, 2),
-    ],
-)
-def test_a_usual_run_takes_as_few_combinations_as_have_each_value(
-    monkeypatch: pytest.MonkeyPatch, grid: dict[str, list[object]], taken: int
-) -> None:
-    monkeypatch.delenv(LONG, raising=False)
-    cases: list[Any] = [Case(**dict(zip(grid, values, strict=True))) for values in itertools.product(*grid.values())]
-    kept = set(cases) - left_out(cases, ["tests"])
-    assert len(kept) == taken
-    for name, values in grid.items():
-        assert all(any(case.callspec.params[name] == value for case in kept) for value in values)

@@ -63,7 +63,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluste
 
 
 @pytest.mark.slow
-@pytest.mark.each_value
 @pytest.mark.parametrize("damage", [emptied, half, garbage])
 @pytest.mark.parametrize("name", ["epochs.json", "inSync.json", "copy.json"])
 def test_a_damaged_record_is_named_or_made_good_and_never_costs_a_message(

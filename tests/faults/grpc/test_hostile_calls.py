@@ -31,7 +31,6 @@ MEMORY_MORE_MAX = 400 << 20  # of messages that are coming in, 128 MiB are taken
 LOG_BYTES_MAX = 2 << 20
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("door", [{}, FAST_PATH_OFF], ids=["nghttp2", "grpclib"])
 @pytest.mark.parametrize("kind", list(KINDS))
 async def test_polite_calls_are_answered(tmp_path: Path, kind: str, door: dict[str, str]) -> None:

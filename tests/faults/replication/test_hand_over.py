@@ -54,7 +54,6 @@ def short_hold(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("level", "place", "blow"),
     [

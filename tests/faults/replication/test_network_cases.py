@@ -20,7 +20,6 @@ from tests.waiting import wait_until
 AWAY_S = 15.0
 LEVELS = {"sync": SYNC, "async": ASYNC}
 pytestmark = [
-    pytest.mark.each_value,
     pytest.mark.parametrize("with_etcd", [True, False]),
     pytest.mark.parametrize("level", list(LEVELS)),
 ]

@@ -134,7 +134,6 @@ async def test_clients_find_the_new_master_at_once(pair: list[LocalCluster], req
 
 
 @pytest.mark.slow
-@pytest.mark.each_value
 @pytest.mark.parametrize("victim", ["master", "slave"])
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("is_held", [False, True])

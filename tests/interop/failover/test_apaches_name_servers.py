@@ -93,9 +93,7 @@ def wait_for_traffic(client: ClientProgram, lost_ms: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "blow", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.long)], ids=lambda blow: blow.name
-)
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP], ids=lambda blow: blow.name)
 def test_both_have_the_successor_for_good_and_the_old_master_as_a_slave(
     group: Group, name_servers: list[Peer], java: JavaClient, blow: signal.Signals
 ) -> None:

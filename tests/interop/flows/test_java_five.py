@@ -26,8 +26,8 @@ PROGRAMS = (
 WITHOUT_ON_APACHE = ("lite-assign", "lite-subscribe") if PEER == "apache" else ()
 CASES = [
     # client, encoding, TLS and accounts, brokers, compression, flows that are left out
-    pytest.param("5.3.3", "JSON", False, 1, "ZSTD", WITHOUT_REQUESTS, id="5.3.3", marks=pytest.mark.long),
-    pytest.param("5.4.0", "ROCKETMQ", False, 2, "ZLIB", (), id="5.4.0, ROCKETMQ, two brokers", marks=pytest.mark.long),
+    pytest.param("5.3.3", "JSON", False, 1, "ZSTD", WITHOUT_REQUESTS, id="5.3.3"),
+    pytest.param("5.4.0", "ROCKETMQ", False, 2, "ZLIB", (), id="5.4.0, ROCKETMQ, two brokers"),
     pytest.param("5.4.0", "JSON", True, 2, "LZ4", (), id="5.4.0, TLS, accounts, two brokers"),
 ]
 

@@ -45,7 +45,6 @@ async def make_groups(namesrv: str) -> None:
             await admin.groups.create(SubscriptionGroupConfig(group, consume_message_orderly=is_ordered))
 
 
-@pytest.mark.long
 async def test_their_proxy_in_front_of_our_broker(tmp_path: Path) -> None:
     home = tmp_path / "theirs"
     home.mkdir()
@@ -62,7 +61,6 @@ async def test_their_proxy_in_front_of_our_broker(tmp_path: Path) -> None:
             process.kill()
 
 
-@pytest.mark.long
 async def test_our_proxy_in_front_of_their_broker(tmp_path: Path) -> None:
     with upstream(tmp_path / "theirs") as theirs:
         await make_topics(theirs.namesrv_address)

@@ -66,7 +66,6 @@ class Story:
         self.unique_ids[number] = unique_id
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("end", ["stop", "kill"])
 @pytest.mark.parametrize("makes", [("apache", "gantry", "apache"), ("gantry", "apache", "gantry")], ids="-".join)
 def test_a_folder_is_taken_over_and_handed_back(

@@ -25,7 +25,6 @@ HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 SETTINGS = {"transactionCheckInterval": "1000", "transactionTimeOut": "1000", "transactionCheckMax": "100"}
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("end", ["stop", "kill"])
 @pytest.mark.parametrize("makes", [("apache", "gantry"), ("gantry", "apache")], ids="-".join)
 def test_open_transactions_are_asked_about_by_the_next_broker(

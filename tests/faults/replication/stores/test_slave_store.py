@@ -93,7 +93,6 @@ def unlinked(path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.each_value
 @pytest.mark.parametrize("is_last", [True, False], ids=["newest file", "file before it"])
 @pytest.mark.parametrize("tear", [half_the_file, zeroed_page, garbage_at_the_end, unlinked])
 def test_files_torn_under_a_running_slave_never_make_its_log_another_one_silently(
