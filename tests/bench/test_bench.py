@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import re
+import shlex
 import venv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,11 +23,13 @@ from appliance.bench.results import BenchResults, LoadMetrics, LoadRun, Scenario
 from appliance.bench.run import Bench, MakePeer
 from appliance.bench.scenarios import BY_NAME, SCENARIOS, Scenario
 from appliance.bench.setups import IDLE, MANY, PLAIN, SYNC
+from appliance.bench.warm_up import PIECE_BYTES, touch_free_memory
 from appliance.cli import bench
 from gantrymq.errors import ConfigError, ConnectError
 from tests.any_disk import SLOW_DISK
 from tests.bench.tiny import TINY
 from tests.conftest import require_tool
+from tests.docs.shell_lines import LINES
 
 ACL = {"aclEnable": "true"}
 
@@ -148,6 +152,30 @@ def test_costs_are_compared_with_those_of_another_scenario() -> None:
     text = render(BenchResults(peers={"gantry": "GantryMQ 1"}, scenarios=scenarios))
     assert "many           few     gantry  130.0     100.0   1.30" in text
     assert "not measured" not in text
+
+
+@pytest.mark.parametrize(
+    "line", [line.command for line in LINES if re.match("gantry bench --(peer|brokers|touch)", line.command)]
+)
+def test_a_line_of_the_page_is_run_with_one_load(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And tiny counts; Apache's place is taken by one of ours."""
+    require_tool("cc", "the load generator is a C program")
+    load = BY_NAME["send-16x8"]
+    monkeypatch.setattr(bench, "FULL", TINY)
+    monkeypatch.setattr(bench, "SCENARIOS", [load])
+    monkeypatch.setattr(bench, "SCALED", [load.name])
+    monkeypatch.setattr(bench, "ApachePeer", lambda home, heap, broker_properties: make(home, broker_properties, False))
+    monkeypatch.setattr(bench, "touch_free_memory", functools.partial(touch_free_memory, PIECE_BYTES))
+    monkeypatch.setattr(bench.signal, "signal", lambda *_: None)
+    (tmp_path / "before").symlink_to(CHECKOUT)
+    (tmp_path / "this").mkdir()
+    monkeypatch.chdir(tmp_path / "this")
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    assert bench.run(parser.parse_args(shlex.split(line)[2:])) == 0
+    assert load.title in capsys.readouterr().out
 
 
 def chosen(*given: str) -> dict[str, MakePeer]:

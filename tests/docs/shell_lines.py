@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tests.docs.pages import SHELL
 
 HERE = "tests/docs/test_commands_run.py"
-PARSER = "tests/docs/test_commands.py"  # has the command's own parser read the line, and starts nothing
 
 
 @dataclass(frozen=True)
@@ -71,10 +70,8 @@ RUN = (
     ("performance.md", ".venv/bin/python -m pip", "tests/deploy/test_scripts.py"),
     ("performance.md", ".venv/bin/python -m appliance.fast_path.build", "tests/appliance/fast_path/test_build.py"),
     ("performance.md", "python -m tests.bench.group", "tests/bench/group/test_program.py"),
-    *(  # minutes each; tests/bench has the parts
-        ("performance.md", f"gantry bench {words}", PARSER) for words in ("--peer off", "--brokers", "--touch-memory")
-    ),
     ("performance.md", "gantry bench", "tests/bench/test_bench.py"),
+    ("performance.md", "python -m tests.bench.store", "tests/bench/store/test_report.py"),
     ("rocketmq5.md", "gantry up", "tests/appliance/cli/test_up.py"),
     ("rocketmq5.md", "gantry admin groups", "tests/interop/migration/test_group_page.py"),
     ("scale.md", "gantry capacity", "tests/appliance/cli/test_capacity.py"),
@@ -100,14 +97,6 @@ NOT_RUN = (
         "docker build",
         "needs a container runtime, and a registry for its first layer: test_containers.py reads the Dockerfile, "
         "test_single_file.py does in a bare root what the image does",
-    ),
-    *(
-        (
-            "performance.md",
-            f"python -m tests.bench.{what}",
-            f"takes minutes of a machine without other work: tests/bench/{what} runs its parts",
-        )
-        for what in ("store", "reports")
     ),
     ("reports.md", "deploy/build-reports", "fetches half a gigabyte: test_packed.py packs small packages"),
     ("service.md", "sudo gantry install-reports", "fetches half a gigabyte: test_packed.py has it install from a file"),

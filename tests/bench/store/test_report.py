@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from pathlib import Path
 
 import orjson
 import pytest
 
-from appliance.bench.gantry_peer import GantryPeer
-from appliance.bench.generator.build import generator_program
-from appliance.bench.generator.drive import LoadProgram
 from appliance.bench.maven import ToolError
+from tests.bench.store import __main__ as program
 from tests.bench.store import report as store_report
 from tests.bench.store.__main__ import reopened
-from tests.bench.store.report import CONTROL, StoreBench
+from tests.bench.store.report import CONTROL
 from tests.conftest import require_tool
+from tests.docs.shell_lines import LINES
 
 
-def test_stages_stalls_and_starts_are_measured_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_stalls_and_starts_are_measured_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the line that the page shows."""
     require_tool("cc", "the load generator is a C program")
     monkeypatch.setattr(store_report, "QUIET_S", 0.0)
-    said: list[str] = []
     sizes = {"count": 400, "total_bytes": 2 << 20, "stall_bytes": 2 << 20, "stall_rate": 50_000_000}
-    text, figures = StoreBench(tmp_path, said.append, LoadProgram(generator_program()), **sizes).run(
-        {"gantry": GantryPeer}
-    )
+    monkeypatch.setattr(program, "FULL", sizes)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (line,) = [each.command for each in LINES if "tests.bench.store" in each.command]
+    monkeypatch.setattr(sys, "argv", [*line.split()[2:], "--json", str(tmp_path / "figures.json")])
+    program.main()
+    figures = orjson.loads((tmp_path / "figures.json").read_bytes())
+    (tmp_path / "figures.json").unlink()
+    text, said = capsys.readouterr()
     assert "append 1 KB, one key" in text and "killed while writing" in text and "never flushed" in text
     assert all(stage["us"] >= 0 for stage in figures["stages"]) and len(figures["stages"]) > 15
     whats = [each["what"] for each in figures["recovery"]["gantry"]]
     assert whats == ["killed while writing", "killed at rest", "stopped"]
     assert all(found["turns"] > 10 and found["longest"] is not None for found in figures["stalls"].values())
-    assert orjson.loads(orjson.dumps(figures))["peers"]["gantry"].startswith("GantryMQ")
+    assert figures["peers"]["gantry"].startswith("GantryMQ")
     for found in figures["stalls"].values():
         assert found["long_cpu_turns"] <= found["turns"] and found["taken"]["stolen_s"] >= 0
         assert found["long_turns"] <= found["long_wall_turns"]
-    assert CONTROL in figures["stalls"] or any("no control" in line for line in said)
+    assert CONTROL in figures["stalls"] or "no control" in said
     assert said
     assert not list(tmp_path.iterdir())
 
