@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.translation import gettext
 
-from dashboard.access.permissions import Permission, requires
-from dashboard.history.charts import RANGES, Line, chart_of, range_of
+from dashboard.access.permissions import Permission, Principal, requires
+from dashboard.history.block_builder import MINUTE
+from dashboard.history.charts import RANGES, Line, chart_of, marks_of, range_of
 from dashboard.history.series import IN, OUT
 from dashboard.live import frames
-from dashboard.overview.lately import lately
+from dashboard.models.alerts import AlertRow
 from dashboard.overview.sparks import sparks
 from dashboard.status.board import board
+from dashboard.status.check import Level
 from dashboard.status.metrics import overview_metrics
 from dashboard.status.verdict import judge
 
@@ -25,6 +31,9 @@ POINT_STEP_S = 5
 PROBLEMS_SHOWN = 5
 ROWS_MAX = 8  # of the table of brokers; with more, a slave is told in its master's row only
 FIRST_SAMPLE_WAIT_S = 0.7  # a page opened right at the start waits this long for the first look at the cluster
+DAY_S = 24 * 3600
+SHOWN = 5  # two lines each are as high as the chart beside them
+ALIKE_S = 5 * MINUTE  # what an account did again and again within such a time is one line
 
 
 @requires(Permission.CLUSTER_READ)
@@ -99,3 +108,38 @@ def _minutes(points: list[list[float | None]]) -> list[dict[str, float | None]]:
 def _mean(rows: list[list[float | None]], column: int) -> float | None:
     values = [value for row in rows if (value := row[column]) is not None]
     return sum(values) / len(values) if values else None
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """level: of an alert; GOOD: a restart or a change. link: the alert, the audit log, or the process."""
+
+    at_ms: int
+    text: str
+    link: str
+    level: Level = Level.GOOD
+
+    @property
+    def is_alert(self) -> bool:
+        return self.level is not Level.GOOD
+
+
+async def lately(principal: Principal | None, now: float | None = None) -> list[Happened]:
+    """The newest of the last day first."""
+    until = int(time.time() if now is None else now)
+    begin = until - DAY_S
+    since = datetime.fromtimestamp(begin, UTC)
+    rows = AlertRow.objects.filter(begun_at__gte=since).order_by("-begun_at")[:SHOWN]
+    found = [_of_alert(row) async for row in rows]
+    for mark in await marks_of(begin, until, ALIKE_S, principal):
+        found.append(Happened(_ms(mark.at), mark.text, reverse("audit" if mark.is_change else "brokers")))
+    return sorted(found, key=lambda one: -one.at_ms)[:SHOWN]
+
+
+def _of_alert(row: AlertRow) -> Happened:
+    at_ms, link = _ms(row.begun_at.timestamp()), reverse("alert", args=[row.pk])
+    return Happened(at_ms, row.said("title"), link, Level(row.level))
+
+
+def _ms(at: float) -> int:
+    return int(at * 1000)

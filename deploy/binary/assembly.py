@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import struct
 import tempfile
 from collections.abc import Sequence
@@ -12,15 +13,15 @@ from typing import Any
 
 from appliance.own_files import FACTS
 from deploy.binary import application, native
-from deploy.binary.base import pack, packed_base
-from deploy.binary.interpreter import compile_modules, site_packages, sys_version, tree_with_packages
-from deploy.binary.kept import OWN_SOURCES, Kept, hash_of
+from deploy.binary.interpreter import compile_modules, python_of, site_packages, sys_version, tree_with_packages
+from deploy.binary.kept import OWN_SOURCES, Kept, hash_of, hash_of_modules
 from deploy.binary.parts import BuildError, read_lock, run
 from deploy.binary.slimming import check_floor
 
 LAUNCHER = OWN_SOURCES / "launcher"
 MARK = b"GANTRY01"  # launcher/payload.go
 SIZE_MAX = 50_000_000
+FOR_COMPILING = "include", "gantry-fast-path"  # of the tree, and in no shipped file
 
 
 def build(kept: Kept, output: Path) -> None:
@@ -73,3 +74,24 @@ def _join(launcher: Path, archives: Sequence[Path], output: Path) -> None:
     new.write_bytes(program + payload + trailer)
     new.chmod(0o755)
     new.replace(output)
+
+
+def packed_base(kept: Kept, tree: Path) -> Path:
+    """The archive of the tree and the unwinder. Raises BuildError."""
+    unwinder = native.unwinder(kept)
+    of = hash_of(tree.name, unwinder.name, hash_of_modules("archive", "base"))
+
+    def make(to: Path) -> None:
+        with tempfile.TemporaryDirectory(dir=kept.folder) as folder:
+            staged = Path(folder) / "base"
+            shutil.copytree(tree, staged, symlinks=True, ignore=shutil.ignore_patterns(*FOR_COMPILING))
+            shutil.copyfile(unwinder, staged / "lib" / native.UNWINDER)
+            check_floor(staged)  # the interpreter and its libraries, too
+            pack(tree, staged, to, is_last=False)
+
+    return kept.made("base.tar.zst", of, make)
+
+
+def pack(tree: Path, folder: Path, to: Path, *, is_last: bool) -> None:
+    """Archive a folder by the tree's interpreter. Raises BuildError."""
+    run([python_of(tree), "-P", "-B", OWN_SOURCES / "archive.py", folder, to, "end" if is_last else "more"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import heapq
+import itertools
 import logging
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from appliance.broker.groups.consumer_groups import ConsumerManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
-from appliance.broker.pop.in_flight import SHOWN_MAX, in_flight
+from appliance.broker.pop.leases import Key, Lease
 from appliance.broker.pop.modes import POP, PULL, Mode
 from appliance.broker.pop.service import PopService
 from appliance.broker.topics.topic_config import TopicConfigManager
@@ -18,19 +21,23 @@ from appliance.remoting.header_fields import int_field, text_field
 from appliance.remoting.request_body import read_body
 from appliance.settings.roles import BrokerConfig
 from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely, allocate_by_circle
-from gantrymq.errors import GantryError
+from gantrymq.errors import GantryError, RecordError
 from gantrymq.message.model import MessageQueue
+from gantrymq.message.properties import UNIQ_KEY, find_property
+from gantrymq.message.record import split_record
 from gantrymq.message.topics import is_retry_topic
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from gantrymq.remoting.pop_bodies import QueryAssignmentRequest, SetModeRequest
+from gantrymq.remoting.pop_bodies import GroupLeases, LeasedMessage, QueryAssignmentRequest, SetModeRequest
+from store.base.errors import NotReadableNow
 
 logger = logging.getLogger(__name__)
 
 BROADCASTING = "BROADCASTING"
 ANY_QUEUE = -1
 STRATEGIES: dict[str, AllocateStrategy] = {"AVG": allocate_averagely, "AVG_BY_CIRCLE": allocate_by_circle}
+SHOWN_MAX = 500
 
 
 class ModeParts(Protocol):
@@ -128,3 +135,37 @@ def assigned(
         return [queues[at % len(queues)]]
     sharing = [members[(at + step) % len(members)] for step in range(mode.share + 1)]
     return list(dict.fromkeys(queue for member in sharing for queue in strategy(member, queues, members)))
+
+
+def in_flight(pop: PopService, group: str, count_max: int) -> GroupLeases:
+    """The group's modes, how much it has in flight, and the oldest of that."""
+    modes = {topic: mode.name for (topic, name), mode in pop.modes.table.items() if name == group}
+    popping = [topic for topic, name in list(pop.modes.popping) if name == group and pop.modes.pops(topic, name)]
+    leases = (
+        (lease.pop_ms, key, offset, lease)
+        for key, queue in pop.book.queues.items()
+        if key.group == group
+        for offset, lease in itertools.islice(queue.leases.items(), count_max)
+    )
+    oldest = heapq.nsmallest(count_max, leases, key=lambda each: each[:3])
+    shown = [_described(pop, key, offset, lease) for _, key, offset, lease in oldest]
+    return GroupLeases(dict.fromkeys(popping, POP) | modes, pop.book.by_group[group], shown)
+
+
+def _described(pop: PopService, key: Key, offset: int, lease: Lease) -> LeasedMessage:
+    """One message; what the log no longer has, has no id."""
+    message_id, before, record = "", 0, None
+    with contextlib.suppress(NotReadableNow):
+        record = pop.taking.record_at(key, offset)
+    if record is not None:
+        try:
+            fields = split_record(record)
+            before = fields.reconsume_times
+            message_id = (find_property(fields.properties, UNIQ_KEY.encode()) or b"").decode(errors="replace")
+        except RecordError:  # damaged: reading it says so, elsewhere
+            message_id = ""
+    queue = pop.book.queues[key]
+    return LeasedMessage(
+        key.topic, key.queue_id, offset, message_id, lease.client, lease.pop_ms, lease.due_ms,
+        before + lease.times + 1, queue.is_ordered,
+    )  # fmt: skip

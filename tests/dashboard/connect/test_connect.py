@@ -20,7 +20,7 @@ from dashboard.clients.values import ClientListing, ConnectedClient, Connection
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef, ClusterView
 from dashboard.connect.checks import examine, explain, is_loopback
-from dashboard.connect.ticks import Traces, ticks_of
+from dashboard.connect.looking import Traces, ticks_of
 from dashboard.live.sampler import Sampler
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User

@@ -23,8 +23,8 @@ from appliance.cli.admin.rest.client import Rest
 from dashboard.alerts.editing import save_channel
 from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.definitions.document import DocumentRefused, items_of, read
-from dashboard.definitions.forms import AccountForm
 from dashboard.definitions.importing import exported, imported, planned
+from dashboard.definitions.pages import AccountForm
 from dashboard.definitions.plan import plan_of
 from dashboard.models.alerts import AlertChannel, AlertRule
 from dashboard.models.audit import AuditEntry, Result, Way

@@ -9,7 +9,7 @@ import pytest
 from appliance.settings.alert_names import RuleKind
 from dashboard.alerts.kinds import KINDS
 from dashboard.exporter.exposition import exposition
-from dashboard.exporter.failover_figures import failover_families
+from dashboard.exporter.page import failover_families
 from dashboard.history import series
 from dashboard.status.board import Snapshot
 from dashboard.status.failover import Failover, failover_problems, looked
