@@ -4,6 +4,7 @@ client.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import time
@@ -12,9 +13,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from django.template import Template
 from django.test import AsyncClient
-from django.test.utils import _TestState
 
 from dashboard.access.tokens import create_token
 from dashboard.audit import outside
@@ -49,11 +48,22 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
 @pytest_asyncio.fixture(loop_scope="session")
 async def gateway(cluster: ServingCluster, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gateway]:
     """The process's gateway, pointed at that cluster, whose broker always answers."""
-    instance = patient_gateway(cluster.namesrv_address, monkeypatch)
+    async with gateway_to(cluster.namesrv_address, monkeypatch) as instance:
+        yield instance
+
+
+@contextlib.asynccontextmanager
+async def gateway_to(
+    namesrv: str, monkeypatch: pytest.MonkeyPatch, credentials: Credentials | None = None
+) -> AsyncIterator[Gateway]:
+    """The process's gateway while the block runs: a patient one."""
+    instance = patient_gateway(namesrv, monkeypatch, credentials)
     use_gateway(instance)
-    yield instance
-    use_gateway(None)
-    await instance.close()
+    try:
+        yield instance
+    finally:
+        use_gateway(None)
+        await instance.close()
 
 
 def patient_gateway(namesrv: str, monkeypatch: pytest.MonkeyPatch, credentials: Credentials | None = None) -> Gateway:
@@ -70,10 +80,10 @@ def patient_gateway(namesrv: str, monkeypatch: pytest.MonkeyPatch, credentials: 
     return instance
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _unwatched_rendering(django_test_environment: None) -> None:
+@pytest.fixture(autouse=True)
+def _unwatched_rendering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each template Django's test client keeps a copy of the context, for all its requests at once: nobody asks."""
-    Template._render = _TestState.saved_data.template_render  # type: ignore[attr-defined]
+    monkeypatch.setattr("django.test.client.store_rendered_templates", lambda *_, **__: None)
 
 
 @pytest.fixture(autouse=True)
