@@ -64,13 +64,8 @@ ROOMS = {
     "gantrymq.timeouts": Room(()),
     "store": Room(
         (
-            "gantrymq.byte_size",
-            "gantrymq.errors",
-            "gantrymq.home",
-            "gantrymq.log_limit",
-            "gantrymq.message",
-            "gantrymq.timeouts",
-            "store",
+            "gantrymq.byte_size", "gantrymq.errors", "gantrymq.home", "gantrymq.log_limit", "gantrymq.message",
+            "gantrymq.timeouts", "store",
         )
     ),
     "appliance": Room(("gantrymq", *SHARED)),
@@ -186,7 +181,7 @@ ROOMS = {
         ("dashboard", "appliance.cli", "appliance.reports.install_state", "appliance.supervisor", *SHARED),
         (*WEB, "psutil"),
     ),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,7 @@ import pytest
 from gantrymq.home import home_folder
 
 
-def test_the_working_folder_stands_for_a_home_that_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_working_folder_stands_for_a_home_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(number: int) -> pwd.struct_passwd:
         raise KeyError(number)
 

@@ -14,15 +14,9 @@ from tests.source_files import ROOT, dotted, sources_of_tests, syntax_of
 PUBLIC = {"_replace", "_asdict", "_fields", "_make", "_meta"}
 # Files of each folder that still do. The numbers may only shrink.
 FILES_MAX = {
-    "tests": 1,
-    "tests/appliance": 10,
-    "tests/bench": 3,
-    "tests/dashboard": 4,
-    "tests/docs": 1,
-    "tests/gantrymq": 2,
-    "tests/interop": 3,
-    "tests/store": 6,
-}
+    "tests": 1, "tests/appliance": 10, "tests/bench": 3, "tests/dashboard": 4, "tests/docs": 1, "tests/gantrymq": 2,
+    "tests/interop": 3, "tests/store": 6,
+}  # fmt: skip
 
 
 def reaches_inside(tree: ast.Module) -> Iterator[str]:

@@ -14,13 +14,9 @@ OPEN = {
     "static",
 }  # fmt: skip
 EXAMPLES = {
-    "name": "no-such-topic",
-    "place": "broker-a.0.0",
-    "form": "csv",
-    "token_id": "1",
-    "kind": "webhook",
+    "name": "no-such-topic", "place": "broker-a.0.0", "form": "csv", "token_id": "1", "kind": "webhook",
     "path": "dashboard/app.css",
-}
+}  # fmt: skip
 
 
 def all_patterns(resolver: URLResolver | None = None, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
@@ -39,11 +35,7 @@ def example_address(route: str) -> str:
 
 METHODS = ("get", "post", "put", "patch", "delete")
 _PARTS = {
-    "name": "no-such",
-    "run_id": "no-such",
-    "place": "broker-a.0.0",
-    "form": "csv",
-    "message_id": "no-such",
+    "name": "no-such", "run_id": "no-such", "place": "broker-a.0.0", "form": "csv", "message_id": "no-such",
 } | dict.fromkeys(
     (
         "token_id", "number", "run", "run_id", "invitation_id", "alert_id", "rule_id", "channel_id", "mute_id",

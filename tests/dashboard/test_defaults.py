@@ -8,7 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth import authenticate
 from django.contrib.auth.hashers import identify_hasher
@@ -78,16 +77,6 @@ def test_s02_s04_fresh_accounts_of_clients_are_the_appliances_own_alone(tmp_path
         book.load()
         assert set(book.current.by_key) == {ACCESS_KEY}
     assert len(secrets) == 2 and all(len(secret) >= 40 for secret in secrets)
-
-
-@pytest.mark.parametrize("password", [*COMMON_PASSWORDS[:3], "password123", "1234567890", "administrator", "short1!"])
-async def test_s18_the_first_administrator_takes_no_password_that_everybody_takes(
-    password: str, transactional_db: None
-) -> None:
-    token = await sync_to_async(issue_setup_token)()
-    fields = {"username": "administrator", "password": password, "again": password, "token": token or ""}
-    assert (await AsyncClient().post("/first-run", fields)).status_code == 422
-    assert await User.objects.acount() == 0
 
 
 async def test_s18_a_password_is_kept_as_argon2_at_todays_cost(transactional_db: None) -> None:

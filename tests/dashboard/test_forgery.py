@@ -56,7 +56,7 @@ async def test_s26_a_file_in_a_form_is_read_by_no_address(log_in: Client, gatewa
     assert not [row.name for row in (await gateway.topics.list()).rows if "by-file" in row.name]
 
 
-async def test_s13_looking_at_every_address_changes_nothing(
+async def test_s13_looking_at_addresses_changes_nothing(
     log_in: Client, gateway: Gateway, cluster: ServingCluster
 ) -> None:
     client = await log_in("admin")

@@ -58,9 +58,7 @@ def test_s20_there_are_a_hundred_payloads_and_most_would_be_seen_unescaped() -> 
     assert len(would_run) >= 85
 
 
-async def test_s20_a_message_is_text_in_list_row_and_detail(
-    log_in: Client, make_topic: Topic, gateway: Gateway
-) -> None:
+async def test_s20_a_message_is_text_in_list_and_detail(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
     texts = [HARMLESS, '{"harmless": 1}', *PAYLOADS]
     await make_topic("inert", queues=1, messages=[nasty_message("inert", text) for text in texts])
     client = await log_in("reader")

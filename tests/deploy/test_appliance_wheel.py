@@ -134,7 +134,5 @@ def test_it_starts_and_shows_the_page_of_the_first_visit_and_its_style(gantry: R
         assert answer.headers.get_content_type() == "text/css"
 
 
-def test_it_takes_messages_of_the_sdk_and_gives_them_out(
-    gantry: RunningAppliance, installed: Path, tmp_path: Path
-) -> None:
+def test_it_takes_and_gives_messages_of_the_sdk(gantry: RunningAppliance, installed: Path, tmp_path: Path) -> None:
     assert run(str(installed / "python"), "-c", SEND_AND_READ, gantry.namesrv, cwd=tmp_path) == "True\n"

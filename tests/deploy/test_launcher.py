@@ -71,9 +71,7 @@ def run(file: Path, folder: Path, *words: str, **variables: str) -> subprocess.C
 
 
 @pytest.mark.parametrize("words", ["", "--data /x", "store check /x", "--version", "-h"])
-def test_it_becomes_the_interpreter_with_the_words_given(
-    launcher: Path, folder: Path, tmp_path: Path, words: str
-) -> None:
+def test_it_becomes_the_interpreter_with_these_words(launcher: Path, folder: Path, tmp_path: Path, words: str) -> None:
     done = run(single_file(launcher, tmp_path / "gantry"), folder, *words.split())
     assert (done.returncode, done.stdout.splitlines()[0]) == (7, f"-P -m appliance {words}".rstrip())
 
@@ -129,7 +127,7 @@ def flipped(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("damage", "words"), [(cut, "not whole"), (flipped, "gantry: unpacking into")])
-def test_a_damaged_file_says_so_and_leaves_no_tree(
+def test_a_damaged_file_leaves_no_tree(
     launcher: Path, folder: Path, tmp_path: Path, damage: object, words: str
 ) -> None:
     file = single_file(launcher, tmp_path / "gantry", filler=1 << 20)
@@ -152,9 +150,7 @@ def test_a_folder_that_another_account_can_write_is_refused(
     assert done.returncode == 1 and str(folder) in done.stderr and "account" in done.stderr
 
 
-def test_what_root_unpacks_is_every_accounts_to_run_whatever_its_mask(
-    launcher: Path, folder: Path, tmp_path: Path
-) -> None:
+def test_what_root_unpacks_all_accounts_may_run_whatever_its_mask(launcher: Path, folder: Path, tmp_path: Path) -> None:
     file = single_file(launcher, tmp_path / "gantry", "#!/bin/sh\numask\n")
     masked = ["sh", "-c", 'umask 077; exec "$0"', str(file)]
     done = subprocess.run(masked, env={"GANTRY_UNPACK": str(folder)}, capture_output=True, text=True, check=True)
@@ -202,9 +198,7 @@ def test_a_folder_that_runs_no_programs_is_named(launcher: Path, no_programs: Pa
     assert "GANTRY_UNPACK" in done.stderr
 
 
-def test_a_tree_that_runs_is_kept_and_one_that_nobody_used_for_long_is_removed(
-    launcher: Path, folder: Path, tmp_path: Path
-) -> None:
+def test_a_tree_that_runs_is_kept_and_one_long_unused_is_removed(launcher: Path, folder: Path, tmp_path: Path) -> None:
     """A process holds its tree, whatever it has become by exec."""
     waits = single_file(launcher, tmp_path / "waits", "#!/bin/sh\nread line\n")
     running = subprocess.Popen([waits], env={"GANTRY_UNPACK": str(folder)}, stdin=subprocess.PIPE)

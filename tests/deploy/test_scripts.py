@@ -198,9 +198,7 @@ def test_a_first_start_without_network_says_so(bare: Path, index: str, why: str)
     assert not (bare / ".venv" / "installed-appliance.lock").exists()
 
 
-def test_an_index_that_can_not_be_reached_is_not_waited_for_where_packages_are_in_a_folder(
-    bare: Path, tmp_path: Path
-) -> None:
+def test_an_index_out_of_reach_is_not_waited_for_where_packages_are_in_a_folder(bare: Path, tmp_path: Path) -> None:
     wheel = tmp_path / "alone-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("alone.py", "")

@@ -135,7 +135,7 @@ async def bodies(namesrv: str, count: int) -> list[bytes]:
         return found
 
 
-def test_messages_and_offsets_are_kept_to_this_commit_and_back(
+def test_messages_and_offsets_stay_to_this_commit_and_back(
     clone: Path, commits: tuple[str, str], tmp_path: Path
 ) -> None:
     data, expected = tmp_path / "data", []
@@ -323,9 +323,7 @@ def test_a_kill_was_tried_at_every_step(small: Path, two_versions: tuple[str, st
 
 
 @pytest.mark.parametrize("had", [1, None])
-def test_a_store_with_a_newer_format_is_refused_before_anything_changes(
-    small: Path, tmp_path: Path, had: int | None
-) -> None:
+def test_a_store_of_a_newer_format_is_refused_before_any_change(small: Path, tmp_path: Path, had: int | None) -> None:
     """Also where it had no stamp before. The first format only stamps it, and does not stand in the way."""
     data = filled(tmp_path / "data", stamp="1", broker="a")
     store = data / "brokers/broker-a/store"
@@ -376,9 +374,7 @@ def test_before_other_tables_come_the_script_says_what_to_do_about_postgresql(sm
             assert "database is of before" not in done.stderr  # there is none in the data folder
 
 
-def test_a_database_in_postgresql_stays_and_the_dump_that_was_advised_is_the_way_back(
-    small: Path, tmp_path: Path
-) -> None:
+def test_a_database_in_postgresql_stays_and_the_advised_dump_is_the_way_back(small: Path, tmp_path: Path) -> None:
     import psycopg
 
     data, dump = filled(tmp_path / "data", stamp="1"), tmp_path / "dump"

@@ -71,9 +71,7 @@ async def test_an_example_runs_and_prints_what_the_page_says(block: Block, tmp_p
 
 
 @pytest.mark.parametrize("page", READ_IN_ORDER)
-async def test_a_page_that_is_followed_from_its_top_prints_what_it_says_also_the_second_time(
-    page: str, tmp_path: Path
-) -> None:
+async def test_a_page_that_is_followed_from_its_top_prints_what_it_says_twice(page: str, tmp_path: Path) -> None:
     blocks = [block for block in PYTHON if block.page == page]
     async with cluster_for("", tmp_path) as cluster:
         for block in [*blocks, *blocks]:

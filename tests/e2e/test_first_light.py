@@ -44,9 +44,7 @@ def appliance(tmp_path: Path) -> Iterator[RunningAppliance]:
         yield running
 
 
-def test_from_the_printed_link_to_a_message_that_arrives_live(
-    appliance: RunningAppliance, browser: webdriver.Chrome
-) -> None:
+def test_from_the_printed_link_to_a_message_live(appliance: RunningAppliance, browser: webdriver.Chrome) -> None:
     url = f"http://{appliance.http}"
     link = re.search(r"http://\S+/first-run\?token=\S+", appliance.output)
     assert link, appliance.output

@@ -17,9 +17,7 @@ HTML = (
 )
 
 
-def test_a_wait_that_fails_tells_address_headline_problems_and_text(
-    browser: Chrome, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_wait_tells_address_headline_problems_text(browser: Chrome, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "WAIT_S", 0.3)
     browser.get(HTML)
     page = Page(browser)

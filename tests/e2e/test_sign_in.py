@@ -120,7 +120,7 @@ class Journey:
         self.page.wait(words, lambda: words in self.page.find("main").text)
 
 
-def test_people_sign_in_with_a_provider(
+def test_people_use_a_provider(
     appliance: RunningAppliance, provider: RunningProvider, browser: webdriver.Chrome
 ) -> None:
     person = Journey(browser, f"http://{appliance.http}", provider.issuer)

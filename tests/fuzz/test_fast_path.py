@@ -110,9 +110,7 @@ def test_any_stream_is_served_as_by_python(runner: asyncio.Runner, fuzz: Fuzz, t
     fuzz(streams(FRAMES), both, examples=EXAMPLES)
 
 
-def test_any_stream_that_the_twin_reads_is_served_as_by_python(
-    runner: asyncio.Runner, fuzz: Fuzz, tmp_path: Path
-) -> None:
+def test_any_stream_the_twin_reads_is_served_as_by_python(runner: asyncio.Runner, fuzz: Fuzz, tmp_path: Path) -> None:
     """From real sockets, sends and then pulls; each on a connection that the compiled reader has."""
 
     async def scene(pair: Pair, sends: list[bytes], asked: list[bytes]) -> None:
@@ -151,9 +149,7 @@ def test_any_stream_of_pulls_is_served_as_by_python(runner: asyncio.Runner, fuzz
     fuzz(st.tuples(streams(PULLS), st.sampled_from([0, 4, 100])), both, examples=EXAMPLES_WITH_MESSAGES)
 
 
-def test_any_stream_of_signed_requests_is_served_as_by_python(
-    runner: asyncio.Runner, fuzz: Fuzz, tmp_path: Path
-) -> None:
+def test_any_stream_of_signed_requests_is_as_by_python(runner: asyncio.Runner, fuzz: Fuzz, tmp_path: Path) -> None:
     """Sends, then pulls: of one read event Python serves the sends first, whatever their order."""
 
     async def scene(pair: Pair, sends: list[bytes], asked: list[bytes]) -> None:

@@ -75,14 +75,10 @@ def test_no_class_of_the_project_pickles_in_a_way_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("kind", "builtin"),
     [
-        (errors.ConnectError, ConnectionError),
-        (errors.RequestTimeout, TimeoutError),
-        (errors.ConfigError, ValueError),
-        (errors.MessageRejected, ValueError),
-        (errors.PayloadError, ValueError),
-        (errors.WrongType, TypeError),
+        (errors.ConnectError, ConnectionError), (errors.RequestTimeout, TimeoutError), (errors.ConfigError, ValueError),
+        (errors.MessageRejected, ValueError), (errors.PayloadError, ValueError), (errors.WrongType, TypeError),
     ],
-)
+)  # fmt: skip
 def test_an_error_is_also_the_builtin_that_people_catch(kind: type[GantryError], builtin: type[Exception]) -> None:
     assert issubclass(kind, builtin)
     assert issubclass(kind, GantryError)

@@ -103,7 +103,7 @@ SHOWN_BY = {
     # The same, with Apache's broker on the other side, or another store.
     "appliance/broker/status/test_config_handover.py": "interop/stores/test_store_both_ways.py",
     "gantrymq/contrib/spark/test_apache.py": (
-        "gantrymq/contrib/spark/test_with_spark.py::test_a_query_counts_as_duckdb_does_out_of_folder_and_cluster"
+        "gantrymq/contrib/spark/test_with_spark.py::test_folder_and_cluster_count_as_duckdb_does"
     ),
     "interop/kinds/test_every_kind.py::test_java_has_every_kind[apache]": (
         "interop/kinds/test_every_kind.py::test_java_has_every_kind[gantry]"
@@ -127,9 +127,7 @@ SHOWN_BY = {
     "gantrymq/type_checkers/test_type_checkers.py::test_pyright_takes_what_is_right_and_rejects_what_is_wrong": (
         "gantrymq/type_checkers/test_type_checkers.py::test_mypy_takes_what_is_right_and_rejects_what_is_wrong"
     ),
-    "dashboard/api/test_every_phase.py": (
-        "dashboard/api/test_document.py::test_each_answer_is_one_that_the_document_describes"
-    ),
+    "dashboard/api/test_every_phase.py": ("dashboard/api/test_document.py::test_each_answer_is_as_the_document_says"),
     "e2e/test_night.py::test_an_alert_at_night_is_found_understood_repaired_and_over[Thumb]": (
         "e2e/test_night.py::test_an_alert_at_night_is_found_understood_repaired_and_over[Keyboard]"
     ),

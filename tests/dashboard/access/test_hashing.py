@@ -14,7 +14,7 @@ from dashboard.access.in_flight import TooManyAtOnce
 from tests.waiting import WITHIN_S, until
 
 
-async def test_one_hash_at_a_time_runs_on_a_thread_of_its_own_and_too_many_are_refused(
+async def test_one_hash_at_a_time_runs_on_a_thread_and_too_many_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lane, threads, running, most = hashing.HashingLane("test"), set(), 0, 0

@@ -47,9 +47,7 @@ def test_s11_the_only_socket_is_the_guarded_one() -> None:
     assert [pattern.callback.consumer_class for pattern in websocket_urlpatterns] == [LiveSocket]
 
 
-async def test_a_view_that_declares_nothing_is_closed_to_everybody(
-    log_in: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_view_that_declares_nothing_is_closed_to_all(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     from dashboard.overview import views as overview
 
     client = await log_in(Role.ADMIN)

@@ -76,9 +76,7 @@ def opened(used: Used, seconds: int, rules: Sequence[Rule] = ()) -> list[tuple[i
 @pytest.mark.parametrize(
     ("each_s", "lasting_s", "gib"), [(120, 5, 0.2), (400, 30, 3.0), (400, 240, 1.0), (600, 300, 3.0), (900, 240, 3.0)]
 )
-def test_a_disk_that_others_fill_in_bursts_opens_one_alert_at_most(
-    each_s: int, lasting_s: int, gib: float, kept: float
-) -> None:
+def test_a_disk_filled_in_bursts_opens_one_alert_at_most(each_s: int, lasting_s: int, gib: float, kept: float) -> None:
     used = bursts(each_s, lasting_s, gib * GIB, kept)
     assert len(opened(used, 3600)) <= 1
     assert len(opened(used, 3600, PRESETS_OF_IT)) <= 1

@@ -144,9 +144,7 @@ def test_channels_get_that_it_is_acknowledged_and_who_handled_it_at_the_end(tran
 
 
 @pytest.mark.parametrize("acknowledged", [True, False])
-def test_one_that_was_acknowledged_while_muted_is_not_sent_when_the_mute_ends(
-    transactional_db: None, acknowledged: bool
-) -> None:
+def test_one_acknowledged_while_muted_is_not_sent_when_that_ends(transactional_db: None, acknowledged: bool) -> None:
     rule, book, now = a_rule(), RuleAlerts(), time.time()
     mute: Any = AlertMute.objects.create(
         reason="r", who="ada", begun_at=timezone.now(), until=timezone.now() + timedelta(hours=1)

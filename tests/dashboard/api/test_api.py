@@ -48,7 +48,7 @@ async def test_a_topic_lives_and_dies_over_rest(users: dict[str, User], gateway:
         ({"name": "ok", "write_queues": "many"}, "write_queues"),
     ],
 )
-async def test_what_is_wrong_is_named_by_field(
+async def test_each_wrong_field_is_named(
     body: dict[str, Any], field: str, users: dict[str, User], gateway: Gateway
 ) -> None:
     status, answer = await (await api_for(users["operator"])).call("post", "/topics", body)

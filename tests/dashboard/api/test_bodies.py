@@ -38,9 +38,7 @@ async def test_what_is_no_object_is_refused_by_every_write(body: Any, users: dic
         assert answer["fields"]["body"] == ["Value error, this is not a JSON object"], (method, address)
 
 
-async def test_a_field_that_a_body_does_not_have_is_refused_by_every_write(
-    users: dict[str, User], gateway: Gateway
-) -> None:
+async def test_a_field_that_no_body_has_is_refused_by_every_write(users: dict[str, User], gateway: Gateway) -> None:
     """With a letter missing it would pass for one that is absent, and 200 would be said of what did not change."""
     api, found = await api_for(users["admin"], scope="admin"), list(writes_with_a_body())
     assert len(found) > 20
@@ -56,7 +54,7 @@ async def test_a_field_that_a_body_does_not_have_is_refused_by_every_write(
     ("field", "value"),
     [("is_on", "false"), ("is_on", 0), ("threshold", "75"), ("for_s", True), ("channel_ids", ["1"]), ("name", 5)],
 )
-async def test_a_value_of_another_type_is_not_made_to_fit(
+async def test_a_value_of_another_type_is_no_fit(
     field: str, value: Any, users: dict[str, User], gateway: Gateway
 ) -> None:
     api = await api_for(users["admin"])

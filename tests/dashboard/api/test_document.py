@@ -92,9 +92,7 @@ def below(shape: type) -> Iterator[type]:
         yield from below(one)
 
 
-async def test_each_answer_is_one_that_the_document_describes(
-    users: dict[str, User], gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_each_answer_is_as_the_document_says(users: dict[str, User], gateway: Gateway, make_topic: Topic) -> None:
     await Sampler(gateway).sample()
     await make_topic(NAMES[1], messages=[Message(NAMES[1], b"x", keys="one")])
     document = copy.deepcopy(dict(api.get_openapi_schema(path_prefix="/api/v1/")))  # schemathesis changes it

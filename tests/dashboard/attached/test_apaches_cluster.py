@@ -11,13 +11,13 @@ import pytest
 import pytest_asyncio
 from django.http import HttpResponseBase
 
-from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
 from dashboard.models.management import User
 from dashboard.models.reports import ReportRun
 from gantrymq import ConsumeFrom, ConsumeResult, Message, MessageExt, MessageQueue, Producer, PushConsumer
 from tests.dashboard.addresses import EXAMPLES, guarded_patterns, rest_operations
-from tests.dashboard.conftest import Client, api_for, patient_gateway
+from tests.dashboard.conftest import Client, api_for, gateway_to
 from tests.peers import ApachePeer
 from tests.peers.dispatch import until_dispatched
 from tests.peers.fixtures import apache_peer  # noqa: F401 (a fixture)
@@ -42,15 +42,12 @@ async def attached(
 ) -> AsyncIterator[Gateway]:
     """The gateway to Apache's cluster, which has a topic with messages and a group that has read them."""
     settings.APPLIANCE = replace(settings.APPLIANCE, attach=apache_peer.namesrv_address)
-    gateway = patient_gateway(apache_peer.namesrv_address, monkeypatch)
-    use_gateway(gateway)
-    if TOPIC not in [row.name for row in (await gateway.topics.list()).rows]:
-        await gateway.topics.create(TOPIC, queues=1)
-        await _fill_and_read(apache_peer)
-    await Sampler(gateway).sample()
-    yield gateway
-    use_gateway(None)
-    await gateway.close()
+    async with gateway_to(apache_peer.namesrv_address, monkeypatch) as gateway:
+        if TOPIC not in [row.name for row in (await gateway.topics.list()).rows]:
+            await gateway.topics.create(TOPIC, queues=1)
+            await _fill_and_read(apache_peer)
+        await Sampler(gateway).sample()
+        yield gateway
 
 
 async def _fill_and_read(peer: ApachePeer) -> None:

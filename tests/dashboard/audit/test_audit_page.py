@@ -34,17 +34,10 @@ async def written() -> None:
 @pytest.mark.parametrize(
     ("query", "numbers"),
     [
-        ("", [3, 2, 1]),
-        ("own=1", [4, 3, 2, 1]),
-        ("q=ORDERS", [1]),
-        ("who=alice", [2, 1]),
-        ("way=remoting", [3]),
-        ("result=refused", [3]),
-        ("since=1 h", [3, 2]),
-        ("until=1 h", [1]),
-        ("q=nothing", []),
+        ("", [3, 2, 1]), ("own=1", [4, 3, 2, 1]), ("q=ORDERS", [1]), ("who=alice", [2, 1]), ("way=remoting", [3]),
+        ("result=refused", [3]), ("since=1 h", [3, 2]), ("until=1 h", [1]), ("q=nothing", []),
     ],
-)
+)  # fmt: skip
 async def test_the_list_shows_what_is_asked_for(log_in: Client, query: str, numbers: list[int]) -> None:
     await written()
     client = await log_in("operator")

@@ -56,7 +56,7 @@ async def test_s60_rest_names_the_token(users: dict[str, User], make_topic: Topi
     assert all("secret text" not in one.details for one in found)
 
 
-async def test_s60_looks_and_dry_runs_are_no_changes(
+async def test_s60_looks_and_dry_runs_change_none(
     users: dict[str, User], gateway: Gateway, cluster: ServingCluster
 ) -> None:
     api, broker = await api_for(users["admin"], "config"), cluster.broker.config.broker_name

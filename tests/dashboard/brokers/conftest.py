@@ -8,16 +8,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from dashboard.cluster.gateway import use_gateway
 from tests.appliance.broker.replication.brokers import Group, group
-from tests.dashboard.conftest import patient_gateway
+from tests.dashboard.conftest import gateway_to
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def brokers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Group]:
-    async with group(tmp_path) as running:
-        instance = patient_gateway(running.namesrv_address, monkeypatch)
-        use_gateway(instance)
+    async with group(tmp_path) as running, gateway_to(running.namesrv_address, monkeypatch):
         yield running
-        use_gateway(None)
-        await instance.close()

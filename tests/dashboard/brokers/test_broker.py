@@ -44,9 +44,7 @@ async def test_a_broker_that_is_gone_keeps_its_last_figures_and_says_why(gateway
     assert "It does not answer: not reachable (refused)" in page and "from its last answer" in page
 
 
-async def test_what_was_asked_of_a_slaves_process_stands_on_its_brokers_page(
-    transactional_db: None, settings: Any
-) -> None:
+async def test_what_was_asked_of_a_slaves_process_is_on_its_brokers_page(transactional_db: None, settings: Any) -> None:
     settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, brokers=2, slaves=1)
     at = datetime.now(UTC)
     made = [

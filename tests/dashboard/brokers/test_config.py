@@ -10,12 +10,11 @@ import pytest_asyncio
 
 from appliance.settings.loader import live_keys
 from appliance.settings.roles import BrokerConfig
-from dashboard.cluster.gateway import use_gateway
 from dashboard.cluster.settings_table import MASK, broker_settings, read_changes
 from dashboard.models.management import Role, User
 from gantrymq.client.admin.brokers import SettingOrigins
 from store.base.config import MessageStoreConfig
-from tests.dashboard.conftest import Client, api_for, patient_gateway
+from tests.dashboard.conftest import Client, api_for, gateway_to
 from tests.harness import ServingCluster, serving
 
 CHANGEABLE = live_keys(BrokerConfig, MessageStoreConfig)
@@ -25,12 +24,8 @@ NASTY = "<script>alert('x')</script>"
 @pytest_asyncio.fixture(loop_scope="session")
 async def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServingCluster]:
     """A cluster whose settings may be spoiled."""
-    async with serving(tmp_path) as running:
-        instance = patient_gateway(running.namesrv_address, monkeypatch)
-        use_gateway(instance)
+    async with serving(tmp_path) as running, gateway_to(running.namesrv_address, monkeypatch):
         yield running
-        use_gateway(None)
-        await instance.close()
 
 
 def address(cluster: ServingCluster) -> str:
@@ -110,9 +105,7 @@ async def test_a_changed_setting_says_by_whom_and_goes_back_to_its_default(log_i
     assert (row["source"], row["changed_by"]) == ("changed while it runs", "admin")
 
 
-async def test_every_setting_stands_there_and_only_the_allowed_ones_have_a_field(
-    log_in: Client, own: ServingCluster
-) -> None:
+async def test_every_setting_is_there_and_only_allowed_ones_have_a_field(log_in: Client, own: ServingCluster) -> None:
     page = (await (await log_in(Role.ADMIN)).get(address(own))).content.decode()
     for key in CHANGEABLE:
         assert f'name="set.{key}"' in page, key

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from dashboard.cluster.gateway import use_gateway
 from dashboard.live.failover_watch import FailoverWatch
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
@@ -17,7 +16,7 @@ from dashboard.status.board import BrokerFacts, BrokerState
 from tests.appliance.broker.failover.automatic import member
 from tests.appliance.broker.replication.brokers import group
 from tests.appliance.broker.replication.recorded import OnRecord
-from tests.dashboard.conftest import Client, api_for, patient_gateway
+from tests.dashboard.conftest import Client, api_for, gateway_to
 from tests.servers.etcd import etcd
 from tests.waiting import until
 
@@ -27,12 +26,8 @@ PAGE = "/broker/broker-a/master"
 @pytest_asyncio.fixture(loop_scope="session")
 async def on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[OnRecord]:
     with etcd(tmp_path / "etcd") as (node,):
-        async with group(tmp_path) as brokers:
-            instance = patient_gateway(brokers.namesrv_address, monkeypatch)
-            use_gateway(instance)
+        async with group(tmp_path) as brokers, gateway_to(brokers.namesrv_address, monkeypatch):
             yield OnRecord(brokers, node)
-            use_gateway(None)
-            await instance.close()
 
 
 @pytest.mark.slow

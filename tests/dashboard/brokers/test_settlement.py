@@ -20,9 +20,7 @@ SEEN = re.compile(r'action="/broker/broker-a/settlement".*?name="seen" value="([
 
 
 @pytest.mark.parametrize("way", ["page", "rest"])
-async def test_an_administrator_chooses_the_log_that_counts(
-    tmp_path: Path, brokers: Group, log_in: Client, way: str
-) -> None:
+async def test_an_administrator_chooses_the_one_log(tmp_path: Path, brokers: Group, log_in: Client, way: str) -> None:
     client = await log_in()
     api = await api_for(await User.objects.aget(role=Role.ADMIN), "config")
     await part(brokers, tmp_path)

@@ -26,9 +26,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-async def test_topics_that_did_not_change_are_decoded_once(
-    gateway: Gateway, make_topic: Topic, decoded: list[str]
-) -> None:
+async def test_unchanged_topics_are_decoded_once(gateway: Gateway, make_topic: Topic, decoded: list[str]) -> None:
     await make_topic("kept-a")
     await gateway.topics.list()
     decoded.clear()
@@ -39,7 +37,7 @@ async def test_topics_that_did_not_change_are_decoded_once(
     assert all(row is same for row, same in zip(before.rows, again.rows, strict=True))
 
 
-async def test_what_another_program_changed_is_there_at_once(
+async def test_what_others_changed_is_there_at_once(
     gateway: Gateway, make_topic: Topic, cluster: ServingCluster
 ) -> None:
     await make_topic("kept-b", queues=2)

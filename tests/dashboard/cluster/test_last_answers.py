@@ -94,7 +94,7 @@ async def test_groups_and_clients_are_listed_while_a_broker_does_not_answer(
     assert_tells_age(listing.failures)
 
 
-async def test_what_is_newer_than_the_last_answer_is_waited_for(
+async def test_newer_than_the_last_answer_is_awaited(
     gateway: Gateway, cluster: ServingCluster, silence: Silence
 ) -> None:
     await gateway.topics.list()
@@ -107,9 +107,7 @@ async def test_what_is_newer_than_the_last_answer_is_waited_for(
     assert (await found).name == "silent-new"
 
 
-async def test_after_a_change_the_next_list_waits_for_what_is_so_now(
-    gateway: Gateway, make_topic: Topic, silence: Silence
-) -> None:
+async def test_after_a_change_the_next_list_waits_for_it(gateway: Gateway, make_topic: Topic, silence: Silence) -> None:
     await make_topic("silent-before")
     await gateway.topics.list()
     silence.begin()

@@ -172,7 +172,7 @@ async def test_the_page_has_programs_for_clients_of_rocketmq_5_with_the_endpoint
     assert "gantry up --proxies 1" in page and 'id="program"' not in page
 
 
-async def test_a_message_is_sent_from_here_and_the_ticks_follow(
+async def test_a_message_sent_from_here_moves_the_ticks(
     cluster: ServingCluster, gateway: Gateway, log_in: Client
 ) -> None:
     client_book.clear()

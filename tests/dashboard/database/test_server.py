@@ -101,7 +101,7 @@ def test_character_zero_is_stored_and_looked_for_like_any_other(gantry: RunningA
 
 
 @pytest.mark.parametrize("how", ["stopped", "ended"])
-def test_while_the_server_is_away_pages_say_so_and_then_work_again(
+def test_while_the_server_is_away_pages_say_so_and_recover(
     gantry: RunningAppliance, server: PostgreSQL, how: str
 ) -> None:
     visitor = Visitor(gantry.url)

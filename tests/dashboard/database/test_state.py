@@ -271,7 +271,7 @@ async def test_while_it_can_t_be_used_each_page_says_so_and_asks_no_database(mon
         assert "javascript" in answer.headers["Content-Type"]
 
 
-def test_a_request_that_meets_trouble_says_which_and_spares_the_next_ones_the_wait(
+def test_a_request_that_meets_trouble_says_which_and_spares_others_the_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(database.state, "why", "")

@@ -23,9 +23,7 @@ def _long_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("role", ["reader", "operator"])
-async def test_pages_show_causes_and_only_who_may_gets_the_button(
-    role: str, log_in: Client, gateway: Gateway, make_topic
-) -> None:
+async def test_pages_show_causes_and_who_may_a_button(role: str, log_in: Client, gateway: Gateway, make_topic) -> None:
     group = f"shown-{role}"
     await give_up(gateway, await make_topic(f"dead-{group}"), group, [OUT_OF_STOCK, ""])
     client = await log_in(role)
@@ -71,9 +69,7 @@ async def test_rest_counts_puts_back_and_tells_what_became_of_each(
     assert (await api.call("get", "/dead-letters/no-such-group/causes"))[0] == 404
 
 
-async def test_a_run_is_started_watched_and_stopped_by_page(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_a_run_is_started_watched_and_ended_by_page(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     await give_up(gateway, await make_topic("dead-page-run"), "page-runs", [OUT_OF_STOCK, ""])
     client, reader = await log_in("operator"), await log_in("reader")
     fields = {"to": "group", "rate": "200", "older": "", "wanted": "2"}

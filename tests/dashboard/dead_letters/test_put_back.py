@@ -18,7 +18,7 @@ from dashboard.models import PutBackRow
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.message.topics import dlq_topic, retry_topic
 from gantrymq.remoting.admin_bodies import TopicConfig
-from tests.dashboard.conftest import Topic, patient_gateway
+from tests.dashboard.conftest import Topic, gateway_to
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, TIMED_OUT, give_up, stored
 from tests.gantrymq.damaged_log import BODY_AT, Log
 from tests.harness import serving
@@ -130,9 +130,7 @@ async def test_few_put_back_at_once(gateway: Gateway, make_topic: Topic) -> None
         await busy.step(gateway, "manys", detail, Wish(ALL, is_dry=True), older="", username="ada")
 
 
-async def test_the_letters_own_topic_is_never_the_target(
-    gateway: Gateway, make_topic: Topic, transactional_db: None
-) -> None:
+async def test_the_letters_own_topic_is_no_target(gateway: Gateway, make_topic: Topic, transactional_db: None) -> None:
     """A resend letter may fail again; that is a new letter, and the old ones stay where they are."""
     await give_up(gateway, await make_topic("dead-stay"), "stays", [""])
     await walk(gateway, "stays", Wish(ALL, rate=FAST))
@@ -142,20 +140,16 @@ async def test_the_letters_own_topic_is_never_the_target(
 async def test_a_damaged_letter_is_named_and_never_sent_and_the_others_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transactional_db: None
 ) -> None:
-    async with serving(tmp_path) as cluster:
-        source = patient_gateway(cluster.namesrv_address, monkeypatch)
-        try:
-            async with AdminClient(cluster.namesrv_address) as admin:
-                await admin.topics.create_at(cluster.broker_address, TopicConfig("dead-damaged", 1, 1))
-            await give_up(source, "dead-damaged", "damaged", [TIMED_OUT] * 3)
-            (unit,) = cluster.broker.store.consume_queue_units(dlq_topic("damaged"), 0, 1, 1)
-            Log(tmp_path / "store").flip(unit.physical_offset + BODY_AT)
-            before = await stored(source, "dead-damaged")
-            assert states(await walk(source, "damaged", Wish(ALL, to=TO_TOPIC, rate=FAST, is_dry=True))) == []
-            steps = await walk(source, "damaged", Wish(ALL, to=TO_TOPIC, rate=FAST))
-            assert await stored(source, "dead-damaged") == before + 2
-        finally:
-            await source.close()
+    async with serving(tmp_path) as cluster, gateway_to(cluster.namesrv_address, monkeypatch) as source:
+        async with AdminClient(cluster.namesrv_address) as admin:
+            await admin.topics.create_at(cluster.broker_address, TopicConfig("dead-damaged", 1, 1))
+        await give_up(source, "dead-damaged", "damaged", [TIMED_OUT] * 3)
+        (unit,) = cluster.broker.store.consume_queue_units(dlq_topic("damaged"), 0, 1, 1)
+        Log(tmp_path / "store").flip(unit.physical_offset + BODY_AT)
+        before = await stored(source, "dead-damaged")
+        assert states(await walk(source, "damaged", Wish(ALL, to=TO_TOPIC, rate=FAST, is_dry=True))) == []
+        steps = await walk(source, "damaged", Wish(ALL, to=TO_TOPIC, rate=FAST))
+        assert await stored(source, "dead-damaged") == before + 2
     assert sorted(states(steps)) == ["failed", "sent", "sent"]
     (failed,) = [result for step in steps for result in step.results if result.state == "failed"]
     assert failed.place == f"{cluster.broker.config.broker_name}.0.1"

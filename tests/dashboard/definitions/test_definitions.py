@@ -21,7 +21,7 @@ from appliance.cli.admin.command import Shown
 from appliance.cli.admin.main import parse
 from appliance.cli.admin.rest.client import Rest
 from dashboard.alerts.editing import save_channel
-from dashboard.cluster.gateway import Gateway, use_gateway
+from dashboard.cluster.gateway import Gateway
 from dashboard.definitions.document import DocumentRefused, items_of, read
 from dashboard.definitions.importing import exported, imported, planned
 from dashboard.definitions.pages import AccountForm
@@ -34,7 +34,7 @@ from gantrymq import AdminClient, Credentials, Message, Producer
 from gantrymq.errors import ConfigError, ResponseError
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.appliance.acl.cluster import ADMIN, LOW, guarded
-from tests.dashboard.conftest import Api, Client, Topic, api_for, patient_gateway
+from tests.dashboard.conftest import Api, Client, Topic, api_for, gateway_to
 from tests.dashboard.groups.group_members import waited_for
 from tests.harness import ServingCluster
 
@@ -45,7 +45,7 @@ def text_of(**sections: Any) -> str:
     return json.dumps({"version": 1, **sections})
 
 
-async def test_what_was_exported_changes_nothing_and_holds_every_section(
+async def test_an_export_changes_nothing_and_holds_every_section(
     make_topic: Topic, gateway: Gateway, admin: User
 ) -> None:
     await make_topic("def-orders", queues=3)
@@ -201,7 +201,7 @@ def test_a_table_of_topics_is_a_document(by: str) -> None:
     }
 
 
-async def test_topics_of_a_table_are_made_by_page_rest_and_command(
+async def test_a_tables_topics_are_made_by_page_rest_and_command(
     log_in: Client, gateway: Gateway, tmp_path: Path
 ) -> None:
     def table(way: str) -> str:
@@ -275,15 +275,12 @@ async def guarded_gateway(
     credentials = tmp_path / "own.yml"
     credentials.write_text(f"accessKey: {ADMIN.access_key}\nsecretKey: {ADMIN.secret_key}\n")
     async with guarded(tmp_path, credentials_file=credentials) as running:
-        instance = patient_gateway(running.namesrv_address, monkeypatch, ADMIN)
         monkeypatch.setattr(type(settings.APPLIANCE), "client_credentials", ADMIN)
-        use_gateway(instance)
-        yield instance, running
-        use_gateway(None)
-        await instance.close()
+        async with gateway_to(running.namesrv_address, monkeypatch, ADMIN) as instance:
+            yield instance, running
 
 
-async def test_accounts_are_made_with_a_secret_shown_once_and_keep_it(
+async def test_accounts_keep_the_secret_that_is_shown_once(
     guarded_gateway: tuple[Gateway, ServingCluster],
 ) -> None:
     gateway, running = guarded_gateway
@@ -313,9 +310,7 @@ async def test_accounts_are_made_with_a_secret_shown_once_and_keep_it(
             await application.accounts.all_at(running.broker_address)
 
 
-async def test_a_cluster_without_access_control_refuses_accounts_and_exports_none(
-    gateway: Gateway, admin: User
-) -> None:
+async def test_a_cluster_without_access_control_takes_and_exports_no_accounts(gateway: Gateway, admin: User) -> None:
     assert "accounts" not in yaml.safe_load(await exported(gateway))
     with pytest.raises(DocumentRefused, match=r"accounts: .*aclEnable"):
         await planned(gateway, text_of(accounts=[{"access_key": "shop-app"}]), delete=False)

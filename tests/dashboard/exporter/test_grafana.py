@@ -45,9 +45,7 @@ def test_every_panel_asks_for_figures_that_there_are() -> None:
     assert asked <= known
 
 
-async def test_what_slaves_copy_counts_once_and_what_they_hand_out_counts(
-    users: dict[str, User], tmp_path: Path
-) -> None:
+async def test_what_slaves_copy_counts_once_and_what_they_give_counts(users: dict[str, User], tmp_path: Path) -> None:
     """As on the Overview. Both slaves are up, so they are two lines to Prometheus."""
     require_tool("prometheus", "no expression of the board is computed")
     states = []

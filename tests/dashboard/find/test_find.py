@@ -20,9 +20,7 @@ async def found(client: Any, text: str) -> list[tuple[str, str]]:
     return [(one["kind"], one["label"]) for one in answer["found"]]
 
 
-async def test_topics_groups_pages_and_actions_by_a_part_of_their_name(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_topics_groups_pages_and_actions_by_a_part(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("palette-orders", queues=1)
     await placed(gateway, "mail-palette", topic, {0: 0})
     client = await log_in("admin")
@@ -42,9 +40,7 @@ async def test_a_message_by_its_offset_id(log_in: Client, gateway: Gateway, make
     assert "this one" in (await client.get(one["href"])).content.decode()
 
 
-async def test_clients_brokers_and_reports_are_found(
-    log_in: Client, cluster: ServingCluster, make_topic: Topic
-) -> None:
+async def test_clients_brokers_and_reports_are_met(log_in: Client, cluster: ServingCluster, make_topic: Topic) -> None:
     topic = await make_topic("palette-senders", queues=1)
     client = await log_in("reader")
     assert ("Report", "Produce latency") in await found(client, "latency")
@@ -60,9 +56,7 @@ async def test_clients_brokers_and_reports_are_found(
         await until(is_found)
 
 
-async def test_an_id_or_key_leads_to_the_box_that_looks_for_it(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_an_id_or_key_leads_to_the_box_for_it(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("palette-keys", queues=1, messages=[Message("palette-keys", b"paid", keys=["order-17"])])
     client = await log_in("reader")
     await gateway.topics.with_metrics((await gateway.topics.list()).rows)

@@ -40,9 +40,7 @@ async def test_a_paused_group_gets_nothing_and_keeps_its_settings(log_in: Client
     assert actions == ["group paused", "group resumed"]
 
 
-async def test_a_group_pops_a_topic_or_pulls_it_as_page_and_rest_say(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_a_group_pops_or_pulls_as_page_and_rest_say(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("mode-topic")
     group, client = await made(gateway, "pops"), await log_in("operator")
     api = await api_for(await User.objects.aget(username="operator"))
@@ -62,9 +60,7 @@ async def test_a_group_pops_a_topic_or_pulls_it_as_page_and_rest_say(
     assert entries == [("consume mode changed", "POP"), ("consume mode changed", "PULL")]
 
 
-async def test_deleting_says_what_is_lost_and_needs_the_name(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_deleting_says_what_is_lost_and_asks_a_name(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("deleted-with", messages=[Message("deleted-with", b"x")])
     await give_up(gateway, topic, "to-delete", [OUT_OF_STOCK])
     client = await log_in("operator")

@@ -72,7 +72,7 @@ async def test_a_second_has_so_many_looks_and_those_that_pages_show_come_first(b
     assert all(row.at > 0 for row in await book.rows(cluster, shown))
 
 
-async def test_what_is_gone_is_forgotten_but_not_while_a_broker_is_silent(
+async def test_what_is_gone_is_forgotten_unless_a_broker_is_silent(
     book: GroupBook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(books, "LISTING_EACH_S", 0.0)

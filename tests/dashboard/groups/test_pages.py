@@ -79,9 +79,7 @@ async def test_a_group_without_a_place_has_no_lag_rather_than_none(log_in: Clien
     assert cells(page)[1] == "offline" and cells(page)[3:] == ["—", "—", "—", "—", "—", "0", "—", "—"]
 
 
-async def test_a_member_its_queues_and_what_it_wants_are_shown(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_a_member_its_queues_and_wishes_are_shown(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("group-members", queues=2, messages=[Message("group-members", b"x", tags="a")])
     async with consuming(gateway, "g-members", topic, "a || b", instance_name="one"):
 
@@ -95,9 +93,7 @@ async def test_a_member_its_queues_and_what_it_wants_are_shown(
         assert "a || b" in page and "disagrees" not in page
 
 
-async def test_members_that_disagree_are_flagged_on_every_page(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_members_that_disagree_are_flagged_on_pages(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("group-disagree")
     async with (
         consuming(gateway, "g-disagree", topic, "left", instance_name="l"),
@@ -199,9 +195,7 @@ async def test_the_typed_name_moves_it(
     assert await admin.offsets.get_at(cluster.broker_address, "g-move", topic, 0) == 1
 
 
-async def test_a_running_group_is_told_and_does_not_take_an_offset(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_a_running_group_is_told_and_takes_no_offset(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("reset-running", queues=1, messages=[Message("reset-running", b"x")] * 3)
     await placed(gateway, "g-running", topic, {0: 0})
     client = await log_in(Role.OPERATOR)
@@ -222,18 +216,13 @@ async def test_a_running_group_is_told_and_does_not_take_an_offset(
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("to=time", "Enter a time"),
-        ("to=time&at=yesterday", "Write it like"),
-        ("to=time&at=0001-01-01", "before 1970"),
-        ("to=time&at=2099-01-01", "in the future"),
-        ("to=offset", "Enter an offset"),
-        ("to=shift&by=0", "Enter a number of messages"),
-        ("to=copy", "Choose a group"),
-        ("to=offset&offset=-1", "greater than or equal to 0"),
-        ("to=sideways", "Select a valid choice"),
-        ("to=end&topic=%3Cscript%3E", "Select a valid choice"),
+        ("to=time", "Enter a time"), ("to=time&at=yesterday", "Write it like"),
+        ("to=time&at=0001-01-01", "before 1970"), ("to=time&at=2099-01-01", "in the future"),
+        ("to=offset", "Enter an offset"), ("to=shift&by=0", "Enter a number of messages"),
+        ("to=copy", "Choose a group"), ("to=offset&offset=-1", "greater than or equal to 0"),
+        ("to=sideways", "Select a valid choice"), ("to=end&topic=%3Cscript%3E", "Select a valid choice"),
     ],
-)
+)  # fmt: skip
 async def test_where_to_is_checked(log_in: Client, gateway: Gateway, make_topic: Topic, query: str, words: str) -> None:
     if not any(row.name == "reset-odd" for row in (await gateway.topics.list()).rows):
         await placed(gateway, "g-odd", await make_topic("reset-odd", queues=1), {0: 0})

@@ -26,16 +26,12 @@ def is_problem(answer: Any, status: int) -> bool:
 @pytest.mark.parametrize(
     ("method", "address", "body", "status"),
     [
-        ("post", "/topics", "{", 400),
-        ("post", "/topics", '{"name": "\\ud800"}', 422),
-        ("get", "/topics/none-of-this-name", None, 404),
-        ("get", "/no-such-address", None, 404),
-        ("get", "/topics?limit=0", None, 422),
-        ("post", "/topics", '{"name": "TBW102"}', 422),
-        ("delete", "/topics/TBW102", None, 409),
-        ("patch", "/topics", "{}", 405),
+        ("post", "/topics", "{", 400), ("post", "/topics", '{"name": "\\ud800"}', 422),
+        ("get", "/topics/none-of-this-name", None, 404), ("get", "/no-such-address", None, 404),
+        ("get", "/topics?limit=0", None, 422), ("post", "/topics", '{"name": "TBW102"}', 422),
+        ("delete", "/topics/TBW102", None, 409), ("patch", "/topics", "{}", 405),
     ],
-)
+)  # fmt: skip
 async def test_a_refusal_says_what_and_why(
     method: str, address: str, body: str | None, status: int, users: dict[str, User], gateway: Gateway
 ) -> None:

@@ -38,9 +38,7 @@ async def _drawing(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
 
 
 @pytest.mark.usefixtures("_drawing")
-async def test_a_list_is_read_and_drawn_once_for_all_tabs(
-    log_in: Client, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_list_is_drawn_once_for_all(log_in: Client, make_topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     await make_topic("shared-list")
     drawn: list[str] = []
     read: list[str] = []
@@ -129,9 +127,7 @@ async def test_s_an_account_with_a_limit_gets_a_list_of_its_own(log_in: Client, 
         "part:",
     ],
 )  # fmt: skip
-async def test_a_part_that_is_none_or_not_for_the_account_is_refused(
-    log_in: Client, gateway: Gateway, channel: str
-) -> None:
+async def test_a_part_that_is_none_or_not_ones_own_is_refused(log_in: Client, gateway: Gateway, channel: str) -> None:
     limited = await log_in("operator")
     await User.objects.filter(role="operator").aupdate(name_prefixes="own-")
     async with connected(limited) as socket:

@@ -45,16 +45,12 @@ async def test_s14_a_foreign_page_can_not_open_it(origin: bytes | None, log_in: 
 @pytest.mark.parametrize(
     ("scheme", "host", "origin", "is_ours"),
     [
-        ("wss", b"localhost", b"https://localhost", True),
-        ("wss", b"localhost", b"https://LOCALHOST:443", True),
-        ("wss", b"localhost:8443", b"https://localhost:8443", True),
-        ("wss", b"localhost", b"http://localhost", False),
-        ("wss", b"localhost", b"https://localhost:80", False),
-        ("ws", b"localhost", b"http://localhost:80", True),
-        ("ws", b"localhost:443", b"https://localhost", False),
-        ("ws", b"localhost:x", b"http://localhost", False),
+        ("wss", b"localhost", b"https://localhost", True), ("wss", b"localhost", b"https://LOCALHOST:443", True),
+        ("wss", b"localhost:8443", b"https://localhost:8443", True), ("wss", b"localhost", b"http://localhost", False),
+        ("wss", b"localhost", b"https://localhost:80", False), ("ws", b"localhost", b"http://localhost:80", True),
+        ("ws", b"localhost:443", b"https://localhost", False), ("ws", b"localhost:x", b"http://localhost", False),
     ],
-)
+)  # fmt: skip
 def test_scheme_host_and_port_are_those_of_the_page(scheme: str, host: bytes, origin: bytes, is_ours: bool) -> None:
     scope = {"scheme": scheme, "headers": [(b"host", host), (b"origin", origin)]}
     assert sockets.is_same_origin(scope) is is_ours
@@ -89,7 +85,7 @@ async def test_it_sends_everything_first_and_then_each_second(log_in: Client, ga
         assert at is not None
 
 
-async def test_a_process_that_stood_still_loses_no_tab(
+async def test_a_process_that_stood_loses_no_tab(
     log_in: Client, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit of a send is Redis's: in memory all of it would be the standstill's."""
@@ -185,9 +181,7 @@ async def test_s15_too_much_ends_it(flood: str | None, log_in: Client) -> None:
     assert (await socket.receive_output())["code"] == sockets.CLOSE_TOO_MUCH
 
 
-async def test_s15_one_account_may_not_open_sockets_without_end(
-    log_in: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_s15_one_account_may_open_so_many_sockets(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "SOCKETS_OF_ONE_ACCOUNT_MAX", 2)
     client = await log_in("reader")
     async with connected(client), connected(client):
@@ -244,7 +238,7 @@ async def test_s14_s16_a_socket_does_not_outlive_its_session(
 
 
 @pytest.mark.parametrize("end", [e for e in ENDS if e is not change_role], ids=lambda end: end.__name__)
-async def test_s14_a_session_that_is_over_opens_no_socket(
+async def test_s14_an_ended_session_opens_no_socket(
     end: Callable[[AsyncClient], Awaitable[None]], log_in: Client
 ) -> None:
     client = await log_in("operator")
@@ -255,9 +249,7 @@ async def test_s14_a_session_that_is_over_opens_no_socket(
     assert not is_open
 
 
-async def test_a_socket_whose_session_can_not_be_looked_up_is_closed(
-    log_in: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_socket_whose_session_nobody_knows_is_closed(log_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "RECHECK_S", 0.05)
     socket = communicator(await log_in("reader"))
     await socket.connect()

@@ -15,7 +15,7 @@ from dashboard.cluster.message_values import MessageLine
 from dashboard.live import tail
 from dashboard.live.tail import TopicTail, render_lines, topic_tail
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Client, Topic, patient_gateway
+from tests.dashboard.conftest import Client, Topic, gateway_to
 from tests.dashboard.live.socket_client import connected, frame_of
 from tests.gantrymq.damaged_log import COUNT, body_byte, spoilt
 from tests.waiting import WITHIN_S, aside
@@ -68,20 +68,19 @@ async def test_a_look_that_was_cut_off_is_made_up_for(
 
 
 async def test_a_damaged_message_has_a_row_among_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with spoilt(tmp_path, body_byte) as (cluster, lost):
-        source = patient_gateway(cluster.namesrv_address, monkeypatch)
-        watching = TopicTail()
-        try:
-            with watching.listen("T", 1) as arrivals:
-                (queue,) = await source.topics.queues("T", timeout_s=WITHIN_S)
-                watching.begin_at("T", [replace(queue, max_offset=min(lost) - 2)])
-                monkeypatch.setattr(tail.frames, "ROWS_MAX", COUNT)
-                lines: list[MessageLine] = []
-                while not lines or lines[0].queue_offset <= min(lost):
-                    await watching.look(source, "T")
-                    lines = arrivals.get_nowait()[0] + lines
-        finally:
-            await source.close()
+    watching = TopicTail()
+    async with (
+        spoilt(tmp_path, body_byte) as (cluster, lost),
+        gateway_to(cluster.namesrv_address, monkeypatch) as source,
+    ):
+        with watching.listen("T", 1) as arrivals:
+            (queue,) = await source.topics.queues("T", timeout_s=WITHIN_S)
+            watching.begin_at("T", [replace(queue, max_offset=min(lost) - 2)])
+            monkeypatch.setattr(tail.frames, "ROWS_MAX", COUNT)
+            lines: list[MessageLine] = []
+            while not lines or lines[0].queue_offset <= min(lost):
+                await watching.look(source, "T")
+                lines = arrivals.get_nowait()[0] + lines
     offsets = [line.queue_offset for line in lines]
     assert offsets == list(reversed(range(min(lost) - 2, offsets[0] + 1)))
     assert [line.queue_offset for line in lines if line.damage] == sorted(lost)

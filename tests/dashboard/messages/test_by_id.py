@@ -8,9 +8,7 @@ from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client, Topic, api_for
 
 
-async def test_a_unique_id_leads_to_its_message_without_a_topic_or_trace(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_a_unique_id_leads_to_its_message_alone(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     await make_topic("addressed", queues=2)
     sent = await gateway.messages.send(Message("addressed", b"find me by my id", keys="k-1"))
     page = await (await log_in("reader")).get(f"/messages/{sent.msg_id}")
@@ -26,9 +24,7 @@ async def test_a_unique_id_leads_to_its_message_without_a_topic_or_trace(
     assert status == 200 and named == answer
 
 
-async def test_an_offset_id_leads_to_its_message_too(
-    gateway: Gateway, make_topic: Topic, users: dict[str, User]
-) -> None:
+async def test_an_offset_id_leads_there_too(gateway: Gateway, make_topic: Topic, users: dict[str, User]) -> None:
     await make_topic("placed-by-id", queues=1)
     sent = await gateway.messages.send(Message("placed-by-id", b"at an offset"))
     assert sent.offset_msg_id is not None
@@ -59,9 +55,7 @@ async def test_of_copies_with_one_id_the_one_stored_first_is_shown(
     assert status == 200 and answer["body"] == "the first"
 
 
-async def test_a_program_gets_the_value_of_a_body_when_it_asks(
-    gateway: Gateway, make_topic: Topic, users: dict[str, User]
-) -> None:
+async def test_a_program_may_ask_for_a_bodys_value(gateway: Gateway, make_topic: Topic, users: dict[str, User]) -> None:
     await make_topic("valued", queues=1)
     api = await api_for(users["reader"], "read")
     for body, form, value in (

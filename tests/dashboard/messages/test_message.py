@@ -33,9 +33,7 @@ async def test_the_bytes_are_a_file_and_never_a_page(log_in: Client, gateway: Ga
     assert re.fullmatch(r'attachment; filename="bytes-[\w-]+\.bin"', answer["Content-Disposition"])
 
 
-async def test_a_message_that_is_gone_leads_to_the_newest_of_its_topic(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_a_lost_message_leads_to_its_topics_newest(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     await make_topic("gone", queues=1)
     broker = (await place_of(gateway, "gone", b"the only one")).split(".")[0]
     answer = await (await log_in("reader")).get(f"/topic/gone/messages/{broker}.0.999")
@@ -83,9 +81,7 @@ async def test_a_message_is_sent_again_as_new(log_in: Client, gateway: Gateway, 
     assert len({message.msg_id for message in page.messages}) == 2
 
 
-async def test_the_lines_for_a_shell_do_what_the_button_does(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_the_lines_for_a_shell_do_as_the_button(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     await make_topic("lines", queues=1)
     place = await place_of(gateway, "lines", b"once more")
     answer = await (await log_in("operator")).get(f"/topic/lines/messages/{place}?tab=consumers")

@@ -34,16 +34,9 @@ async def orders(make_topic: Topic, name: str, count: int = 8) -> None:
 
 
 FOUND_BY = {
-    "tag:paid": [6, 4, 2, 0],
-    "region=eu": [4, 0],
-    "tag:open region=us order": [7, 5, 3, 1],
-    '"order 3"': [3],
-    "ZOË": [7, 6, 5, 4, 3, 2, 1, 0],
-    "key:k5": [5],
-    "key:k5 tag:paid": [],
-    "k5": [5],
-    "nothing": [],
-}
+    "tag:paid": [6, 4, 2, 0], "region=eu": [4, 0], "tag:open region=us order": [7, 5, 3, 1], '"order 3"': [3],
+    "ZOË": [7, 6, 5, 4, 3, 2, 1, 0], "key:k5": [5], "key:k5 tag:paid": [], "k5": [5], "nothing": [],
+}  # fmt: skip
 
 
 async def test_the_box_finds_by_tag_property_key_and_words(log_in: Client, make_topic: Topic) -> None:
@@ -55,7 +48,7 @@ async def test_the_box_finds_by_tag_property_key_and_words(log_in: Client, make_
         assert found or "No messages with" in page, q
 
 
-async def test_a_place_opens_the_message_and_another_topic_is_linked(
+async def test_a_place_opens_it_and_another_topic_is_linked(
     log_in: Client, gateway: Gateway, make_topic: Topic
 ) -> None:
     await make_topic("placed", queues=2)
@@ -86,9 +79,7 @@ async def test_from_and_to_choose_by_the_time_of_storing(log_in: Client, gateway
     )
 
 
-async def test_a_search_goes_on_step_by_step(
-    log_in: Client, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_search_goes_on_in_steps(log_in: Client, make_topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_search, "STEP_MESSAGES", 3)
     monkeypatch.setattr("dashboard.cluster.message_scan.WINDOW_MESSAGES", 2)
     monkeypatch.setattr(message_search, "STEP_S", 60.0)
@@ -107,7 +98,7 @@ async def test_a_search_goes_on_step_by_step(
     assert (await client.get("/topic/steps-not/search", {"q": "x"})).status_code == 404
 
 
-async def test_too_many_searches_at_once_are_refused(
+async def test_too_many_searches_are_refused(
     log_in: Client, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_search, "SEARCHES_WAITING_MAX", 0)

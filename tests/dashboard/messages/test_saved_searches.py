@@ -43,9 +43,7 @@ async def test_what_is_no_search_or_too_many_is_not_kept(log_in: Client, make_to
     assert "searches of this topic are saved" in (await client.get(f"/topic/{topic}")).content.decode()
 
 
-async def test_rest_and_the_page_have_the_same_searches(
-    log_in: Client, make_user: Callable[..., User], make_topic: Topic
-) -> None:
+async def test_rest_and_page_share_searches(log_in: Client, make_user: Callable[..., User], make_topic: Topic) -> None:
     topic, client = await make_topic("searched-by-rest"), await log_in("reader")
     own = await api_for(await User.objects.aget(username="reader"), "write")
     other = await api_for(await sync_to_async(make_user)("operator", "ada"))

@@ -198,7 +198,7 @@ async def test_an_account_of_some_names_is_told_of_no_other_group(told: Told, lo
         assert told.group not in said
 
 
-async def test_what_is_no_record_is_no_event_and_an_old_clients_end_has_the_brokers_time(
+async def test_what_is_no_record_is_no_event_and_an_old_clients_has_the_brokers_time(
     told: Told, gateway: Gateway
 ) -> None:
     old = "SubAfter\x01request\x01old-id\x0142\x01false\x01key-a key-b\x02"  # neither outcome nor time and group

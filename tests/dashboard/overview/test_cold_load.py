@@ -17,7 +17,7 @@ BYTES_MAX = 80_000
 ASKED = {"Accept-Encoding": "gzip, br"}
 
 
-async def test_the_overview_is_eight_requests_and_eighty_kilobytes_when_its_chart_is_full(
+async def test_the_overview_is_eight_requests_and_80_kb_when_its_chart_is_full(
     log_in: Client, gateway: Gateway
 ) -> None:
     sampler, now = Sampler(gateway), time.time()

@@ -51,9 +51,7 @@ async def test_it_tells_each_state_of_the_cluster(users: dict[str, User], gatewa
     await events.aclose()  # type: ignore[attr-defined]
 
 
-async def test_it_tells_a_topics_messages_as_they_arrive(
-    users: dict[str, User], gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_it_tells_messages_as_they_arrive(users: dict[str, User], gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("live-rest", messages=[Message("live-rest", b"before")])
     events = events_of(await opened(users["reader"], f"?topic={topic}"))
     waiting = asyncio.create_task(next_of(events))

@@ -14,7 +14,7 @@ from dashboard.models.management import ApiToken, User
 from tests.dashboard.conftest import PASSWORD, Api, Client, api_for
 
 
-async def test_a_token_makes_shows_and_ends_tokens_of_its_account(
+async def test_a_token_makes_and_ends_its_accounts_tokens(
     users: dict[str, User], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api = await api_for(users["operator"], "admin")

@@ -17,7 +17,6 @@ from dashboard.access.permissions import SESSION_LIFE_S, SESSION_STARTED
 from dashboard.models.management import ApiToken, LoginFailure, Role, User
 from dashboard.people import user_accounts
 from dashboard.people.user_accounts import UserProblem
-from tests.dashboard.conftest import PASSWORD
 
 Maker = Callable[..., User]
 
@@ -40,11 +39,6 @@ def test_s18_weak_passwords_are_refused(password: str, transactional_db: None) -
     with pytest.raises(UserProblem):
         user_accounts.add_user(user_accounts.new_user("ada.lovelace", Role.READER), password)
     assert not User.objects.exists()
-
-
-def test_s18_passwords_are_kept_as_argon2id(transactional_db: None) -> None:
-    user_accounts.add_user(user_accounts.new_user("ada", Role.ADMIN), PASSWORD)
-    assert User.objects.get().password.startswith("argon2$argon2id$v=19$m=19456,t=2,p=1$")
 
 
 def test_the_last_administrator_stays_one(make_user: Maker) -> None:

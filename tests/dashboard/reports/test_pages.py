@@ -142,13 +142,8 @@ async def test_any_report_is_shown_by_its_columns_with_a_chart_and_downloaded(da
     client = await log_in("reader")
     run = await enqueue("retries", 1, requested_by=None, now=NOW)
     row = {
-        "day": "2026-11-21",
-        "group": NASTY,
-        "cause": NASTY,
-        "retried": 1234,
-        "dead_letters": 5,
-        "attempts_max": None,
-    }
+        "day": "2026-11-21", "group": NASTY, "cause": NASTY, "retried": 1234, "dead_letters": 5, "attempts_max": None,
+    }  # fmt: skip
     folder = RunFolder.in_data(data, run.run_id)
     folder.path.mkdir(parents=True)
     shown = table_page_of(REPORTS["retries"], [row]) | {"notes": ["broker-a: 7 bytes of the log were deleted"]}
@@ -169,9 +164,7 @@ async def test_any_report_is_shown_by_its_columns_with_a_chart_and_downloaded(da
     assert "Nothing to show for this range" in await text_of(client, f"/reports/runs/{run.run_id}")
 
 
-async def test_the_report_of_slaves_draws_them_side_by_side_and_says_when_there_are_none(
-    data: Path, log_in: Client
-) -> None:
+async def test_the_report_of_slaves_draws_them_side_by_side_and_says_if_none_is(data: Path, log_in: Client) -> None:
     table_page_of = pytest.importorskip("appliance.reports.results").table_page_of
     client = await log_in("reader")
     run = await enqueue("slaves", 1, requested_by=None, now=NOW)

@@ -47,28 +47,20 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     ],
     "retries": [
         {
-            "day": "x",
-            "group": "billing",
-            "cause": "no cause reported",
-            "retried": 4,
-            "dead_letters": 2,
+            "day": "x", "group": "billing", "cause": "no cause reported", "retried": 4, "dead_letters": 2,
             "attempts_max": 16,
         }
     ],
     "unused": [
         {"kind": "topic", "name": f"attic{n}", "last_ms": None, "days": None, "waiting": None} for n in range(12)
     ],
-}
+}  # fmt: skip
 
 
 async def mail_channel(port: int = 25) -> AlertChannel:
     given = {
-        "host": "127.0.0.1",
-        "port": port,
-        "security": "none",
-        "sender": "g@example.com",
-        "recipients": "a@example.com",
-    }
+        "host": "127.0.0.1", "port": port, "security": "none", "sender": "g@example.com", "recipients": "a@example.com",
+    }  # fmt: skip
     return await sync_to_async(editing.save_channel)("boss", "mail", given, True)
 
 

@@ -57,7 +57,7 @@ async def plant() -> None:
     await AlertChannel.objects.acreate(name="mail", kind="mail", settings=json.dumps(mail))
 
 
-async def test_s65_each_planted_weakness_is_found_and_can_be_changed(
+async def test_s65_each_planted_weakness_is_found_and_ended(
     log_in: Client, gateway: Gateway, weak: ApplianceConfig
 ) -> None:
     client = await log_in("admin")

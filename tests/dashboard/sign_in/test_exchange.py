@@ -229,9 +229,7 @@ def test_s23_a_document_that_leads_to_plain_http_is_not_taken(
 
 
 @pytest.mark.parametrize("host", ["localhost", "[::1]", "127.0.0.2", "169.254.169.254", "10.0.0.7"])
-def test_s23_a_document_can_not_have_services_here_asked(
-    lying: LyingProvider, config: ApplianceConfig, host: str
-) -> None:
+def test_s23_a_document_has_no_services_here_asked(lying: LyingProvider, config: ApplianceConfig, host: str) -> None:
     """S23: but for the issuer's own host, private addresses are not asked, whatever the provider says."""
     lying.metadata["token_endpoint"] = f"https://{host}:1/token"
     visit = Visit(lying, config)

@@ -63,19 +63,14 @@ def readings(failover: Failover) -> dict[str, float | None]:
 @pytest.mark.parametrize(
     ("looks", "expected"),
     [
-        ((FINE,), (0.0, 0.0, 0.02, 0.0, 0.0)),
-        ((ALONE, ALONE, ALONE), (20.0, 20.0, 0.02, 0.0, 0.0)),
-        ((ALONE, FINE), (0.0, 0.0, 0.02, 0.0, 0.0)),
-        ((PAUSED,), (0.0, 0.0, 0.02, 4000.0, 0.0)),
-        ((FINE, SILENT, SILENT), (0.0, 0.0, 20.0, 0.0, 0.0)),
-        ((FINE, None), (0.0, 0.0, 10.0, 0.0, 0.0)),
-        ((FULL, GROWING), (0.0, 0.0, 0.02, 0.0, 10.0)),
-        ((FULL, FINE), (0.0, 0.0, 0.02, 0.0, 0.0)),
-        ((BY_HAND,), (None, None, None, None, 0.0)),
-        ((SILENT,), (None, None, None, None, None)),
+        ((FINE,), (0.0, 0.0, 0.02, 0.0, 0.0)), ((ALONE, ALONE, ALONE), (20.0, 20.0, 0.02, 0.0, 0.0)),
+        ((ALONE, FINE), (0.0, 0.0, 0.02, 0.0, 0.0)), ((PAUSED,), (0.0, 0.0, 0.02, 4000.0, 0.0)),
+        ((FINE, SILENT, SILENT), (0.0, 0.0, 20.0, 0.0, 0.0)), ((FINE, None), (0.0, 0.0, 10.0, 0.0, 0.0)),
+        ((FULL, GROWING), (0.0, 0.0, 0.02, 0.0, 10.0)), ((FULL, FINE), (0.0, 0.0, 0.02, 0.0, 0.0)),
+        ((BY_HAND,), (None, None, None, None, 0.0)), ((SILENT,), (None, None, None, None, None)),
     ],
-)
-def test_each_rule_reads_since_when_it_is_so(
+)  # fmt: skip
+def test_each_rule_reads_since_when(
     looks: tuple[FailoverStatus | None, ...], expected: tuple[float | None, ...]
 ) -> None:
     assert tuple(readings(seen(*looks)).values()) == expected

@@ -25,15 +25,10 @@ BROKER = BrokerRef("broker-a", "127.0.0.1:10911", "DefaultCluster")
 NARROW_SPACE = "\u202f"  # between a number and its unit
 NASTY = "<script>alert('x')</script>"
 HEALTHY = {
-    "bootTimestamp": "1",
-    "nameServersRegistered": "1/1",
-    "tablesNotSaved": "none",
-    "timerBehindMs": "0",
-    "suspendedGroups": "0",
-    "subscriptionDisagreements": "0",
-    "sendThreadPoolQueueRejected": "5",
+    "bootTimestamp": "1", "nameServersRegistered": "1/1", "tablesNotSaved": "none", "timerBehindMs": "0",
+    "suspendedGroups": "0", "subscriptionDisagreements": "0", "sendThreadPoolQueueRejected": "5",
     "sendThreadPoolQueueExpired": "0",
-}
+}  # fmt: skip
 
 
 def slaves(*, in_sync: bool, behind_bytes: int = 0) -> str:
@@ -166,9 +161,7 @@ def test_a_broker_that_tells_none_of_it_shows_nothing_made_up() -> None:
         assert metrics[f"broker.broker-a.{name}"].text == "—", name
 
 
-async def test_a_brokers_page_shows_every_lane_and_the_services_of_a_real_broker(
-    log_in: Client, gateway: Gateway
-) -> None:
+async def test_a_brokers_page_shows_each_lane_and_the_services_of_a_real_one(log_in: Client, gateway: Gateway) -> None:
     sampler = Sampler(gateway)
     snapshot = await sampler.sample()
     [broker] = snapshot.brokers

@@ -21,9 +21,7 @@ PAGES = {
 }
 
 
-async def test_the_window_of_a_rate_is_named_where_it_is_shown(
-    log_in: Client, gateway: Gateway, make_topic: Topic
-) -> None:
+async def test_the_window_of_a_rate_is_named_beside_it(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     await make_topic("windows", messages=[Message("windows", b"x")])
     [broker] = (await Sampler(gateway).sample()).brokers
     client, named = await log_in("reader"), {}

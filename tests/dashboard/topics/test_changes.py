@@ -42,9 +42,7 @@ def ada(make_user: Callable[..., User]) -> User:
     return make_user("operator", "ada")
 
 
-async def test_a_page_previews_asks_for_the_number_and_shows_each_result(
-    log_in: Client, make_topic: Topic, gateway: Gateway
-) -> None:
+async def test_a_page_previews_asks_and_shows_each_result(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
     names = [await make_topic(f"bulk-{letter}") for letter in "ab"]
     client = await log_in("operator")
     page = (await client.get("/topics/change?all=1&q=bulk-")).content.decode()
@@ -88,7 +86,7 @@ async def test_rest_deletes_many_and_tells_which_were_not(make_topic: Topic, gat
     assert (await api.call("post", "/topic-changes", {"what": "queues", "topics": ["x"]}))[0] == 422
 
 
-async def test_queues_and_retention_are_set_apart_and_groups_are_moved(
+async def test_queues_and_retention_are_set_and_groups_are_moved(
     make_topic: Topic, gateway: Gateway, ada: User
 ) -> None:
     topic = await make_topic("bulk-shaped", queues=4)
@@ -126,7 +124,7 @@ class Held:
         monkeypatch.setattr(TopicCalls, "delete", held)
 
 
-async def test_a_stopped_run_leaves_the_rest_as_it_is(
+async def test_a_stopped_run_leaves_the_rest_alone(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch, ada: User
 ) -> None:
     held, runs = Held(monkeypatch), ChangeRuns()

@@ -65,9 +65,7 @@ async def test_pages_csv_and_rest_tell_bytes_and_who_sends(
     assert not [one for one in topic_book.facts("figured", ["broker-a"]).senders if one.groups], "it has disconnected"
 
 
-async def test_a_deleted_topic_is_forgotten_and_a_name_beyond_a_limit_not_told(
-    make_topic: Topic, gateway: Gateway
-) -> None:
+async def test_a_deleted_topic_is_forgotten_a_name_beyond_a_limit_not_told(make_topic: Topic, gateway: Gateway) -> None:
     book = TopicBook()
     await make_topic("figured-gone")
     await look_at_all(book, gateway)
@@ -82,7 +80,7 @@ async def test_a_deleted_topic_is_forgotten_and_a_name_beyond_a_limit_not_told(
     assert "figured-gone" not in book.sizes
 
 
-async def test_a_broker_of_rocketmq_is_asked_rarely_and_the_page_says_why(
+async def test_a_broker_of_rocketmq_is_asked_rarely_as_pages_say(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -100,7 +98,7 @@ async def test_a_broker_of_rocketmq_is_asked_rarely_and_the_page_says_why(
     assert facts.size_bytes is None and facts.why == "broker-a: brokers of RocketMQ do not report it"
 
 
-async def test_what_a_silent_broker_told_grows_old(
+async def test_what_the_silent_told_grows_old(
     make_topic: Topic, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_topic("figured-silent")

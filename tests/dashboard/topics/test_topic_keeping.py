@@ -46,7 +46,7 @@ def test_there_are_eighteen_levels() -> None:
     assert levels[1] == (1, "1 · 1\u202fs") and levels[18] == (18, "18 · 2\u202fh") and len(levels) == 19
 
 
-async def test_retention_is_made_shown_changed_and_taken_away(
+async def test_retention_is_made_shown_changed_and_gone(
     log_in: Client, gateway: Gateway, cluster: ServingCluster
 ) -> None:
     client = await log_in(Role.OPERATOR)
@@ -66,9 +66,7 @@ async def test_retention_is_made_shown_changed_and_taken_away(
     assert refused.status_code == 422 and "Write it like" in refused.content.decode()
 
 
-async def test_what_has_no_effect_here_is_shown_as_that(
-    log_in: Client, make_topic: Topic, cluster: ServingCluster
-) -> None:
+async def test_what_has_no_effect_is_shown_as_that(log_in: Client, make_topic: Topic, cluster: ServingCluster) -> None:
     client = await log_in(Role.READER)
     name = await make_topic("kept-only")
     config = cluster.broker.topics.configs[name]

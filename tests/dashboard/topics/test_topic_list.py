@@ -52,9 +52,7 @@ async def test_the_list_can_be_saved_as_csv_without_formulas(log_in: Client, mak
     assert rows["'-listed-formula"]["worst_lag"] == "", "what is unknown is no zero"
 
 
-async def test_read_and_write_queues_stand_apart_where_they_differ(
-    log_in: Client, make_topic: Topic, gateway: Gateway
-) -> None:
+async def test_read_and_write_queues_stand_apart_if_unlike(log_in: Client, make_topic: Topic, gateway: Gateway) -> None:
     await make_topic("listed-shrunk", queues=8)
     detail = await gateway.topics.get("listed-shrunk")
     assert detail.settings[0].read_queues == detail.settings[0].write_queues == 8
@@ -69,9 +67,7 @@ async def test_read_and_write_queues_stand_apart_where_they_differ(
 
 
 @pytest.mark.parametrize(("kept", "shown"), [((60_000, 60_000), 60_000), ((60_000, None), None), ((None,), None)])
-def test_the_csv_says_how_long_a_topic_keeps_where_all_brokers_agree(
-    kept: tuple[int | None, ...], shown: int | None
-) -> None:
+def test_the_csv_says_how_long_a_topic_keeps_if_brokers_agree(kept: tuple[int | None, ...], shown: int | None) -> None:
     settings = tuple(TopicSettings(f"b{number}", 4, 4, 6, False, ms) for number, ms in enumerate(kept))
     line = Line(TopicSummary("t", "normal", settings), None, None, lambda: TopicFacts(None, False, (), 0.0))
     assert COLUMNS["retention_ms"](line) == shown

@@ -73,9 +73,7 @@ def test_what_can_not_be_taken_is_said_by_field(shell: Gantry, token: str, tmp_p
     assert (refused.code, refused.out) == (2, "") and "clear: This kind opens above" in refused.err
 
 
-def test_a_reader_may_look_and_change_nothing(
-    shell: Gantry, readers_token: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_may_look_not_change(shell: Gantry, readers_token: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GANTRY_TOKEN", readers_token)
     assert shell("alerts", "list").code == 0
     rule = str(shell("alert-rules", "list", "--json").json["items"][0]["id"])
@@ -97,7 +95,7 @@ def test_without_a_dashboard_it_says_so(shell: Gantry, monkeypatch: pytest.Monke
     assert ran.code == 1 and "no dashboard answers at" in ran.err and "connection refused" in ran.err
 
 
-def test_a_token_made_in_a_shell_is_in_the_audit_log_without_its_secret(
+def test_a_shells_token_is_in_the_audit_log_without_its_secret(
     shell: Gantry, token: str, administrator: Visitor
 ) -> None:
     answer = administrator.request("GET", "/api/v1/audit?q=token", Authorization=f"Bearer {token}")

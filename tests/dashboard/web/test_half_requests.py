@@ -32,7 +32,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_s37_half_requests_of_many_addresses_hold_up_no_page(
+def test_s37_half_requests_from_everywhere_hold_no_page(
     gantry: RunningAppliance, administrator: Visitor, kind: str
 ) -> None:
     stranger = Visitor(f"http://{gantry.http}", source="127.0.0.99")

@@ -44,9 +44,7 @@ def is_ended(live: websocket.WebSocket) -> bool:
         return True
 
 
-def test_s15_a_flood_ends_its_sockets_and_every_message_is_stored(
-    gantry: RunningAppliance, administrator: Visitor
-) -> None:
+def test_s15_a_flood_ends_its_sockets_and_all_messages_stay(gantry: RunningAppliance, administrator: Visitor) -> None:
     lives = opened(administrator)
     try:
         assert 0 < len(lives) <= SOCKETS_OF_ONE_ACCOUNT_MAX

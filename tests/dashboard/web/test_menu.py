@@ -30,9 +30,7 @@ REPAIR = ("Repair", ["Alerts", "Dead letters"])
         ),
     ],
 )  # fmt: skip
-def test_a_role_sees_the_pages_that_it_may_open_below_their_headings(
-    role: str, wanted: list[tuple[str, list[str]]]
-) -> None:
+def test_a_role_sees_the_pages_it_may_open_below_headings(role: str, wanted: list[tuple[str, list[str]]]) -> None:
     with override("en"):
         shown = [
             (str(part.label), [str(page.label) for entry in part.entries for page in entry.tabs or (entry,)])

@@ -190,14 +190,10 @@ def test_a_wrong_argument_is_refused_when_the_client_is_made(
 @pytest.mark.parametrize(
     ("addresses", "error"),
     [
-        (7, WrongType),
-        ([5], WrongType),
-        ("", ConfigError),
-        ("localhost", ConfigError),
-        ("a:1;b", ConfigError),
+        (7, WrongType), ([5], WrongType), ("", ConfigError), ("localhost", ConfigError), ("a:1;b", ConfigError),
         ("http://a:1", ConfigError),
     ],
-)
+)  # fmt: skip
 def test_addresses_that_are_none_are_refused_when_the_client_is_made(addresses: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="name server"):
         gantrymq.Producer(addresses)

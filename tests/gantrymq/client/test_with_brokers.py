@@ -201,7 +201,7 @@ async def test_a_failed_message_comes_again_and_rests_in_the_dead_letters_at_las
         assert {message.msg_id for message in found} == {result.msg_id for result in sent}
 
 
-async def test_broadcasting_gives_everyone_everything_and_keeps_offsets_on_disk(
+async def test_broadcasting_gives_all_everything_and_keeps_offsets_on_disk(
     peer: Peer, name: str, tmp_path: Path
 ) -> None:
     async with topic_at(peer, name), Producer(peer.namesrv_address) as producer:

@@ -10,12 +10,6 @@ from gantrymq.message.model import Message
 from tests.gantrymq.message.batches import iter_batch
 
 
-def test_messages_come_out_as_they_went_in() -> None:
-    body = encode_batch([Message("T", b"one", tags="A", flag=5), Message("T", b"")])
-    assert list(iter_batch(body)) == [(5, b"one", b"TAGS\x01A"), (0, b"", b"")]
-    assert list(iter_batch(b"")) == []
-
-
 @pytest.mark.parametrize("cut", [1, 19, 21, -1])
 def test_a_batch_that_ends_too_early_is_an_error(cut: int) -> None:
     body = encode_batch([Message("T", b"one", tags="A")])

@@ -78,17 +78,10 @@ def test_what_can_not_be_written_is_refused_when_the_message_is_made(value: Any,
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        (bool, "yes"),
-        (int, "1_000"),
-        (int, "1.5"),
-        (float, "9,5"),
-        (Decimal, "x"),
-        (datetime, "2026-11-23T03:02:01"),
-        (date, "yesterday"),
-        (UUID, "1"),
-        (bytes, "not base64!"),
+        (bool, "yes"), (int, "1_000"), (int, "1.5"), (float, "9,5"), (Decimal, "x"), (datetime, "2026-11-23T03:02:01"),
+        (date, "yesterday"), (UUID, "1"), (bytes, "not base64!"),
     ],
-)
+)  # fmt: skip
 def test_a_text_that_is_no_such_value_is_told(kind: Any, text: str) -> None:
     with pytest.raises(ValueError, match=f"'h'.* is no {kind.__name__}"):
         stored(0, h=text).header("h", kind)

@@ -32,15 +32,10 @@ def test_the_parser_follows_javas_rules(text: str, expected: dict[str, str]) -> 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (b"TAGS\x01a\x02KEYS\x01b", b"a"),
-        (b"KEYS\x01b\x02TAGS\x01a", b"a"),
-        (b"MYTAGS\x01x\x02TAGS\x01a\x02", b"a"),
-        (b"TAGS\x01a\x02TAGS\x01b", b"b"),
-        (b"TAGS\x01a\x02TAGS\x01\x02", b"a"),
-        (b"MYTAGS\x01x", None),
-        (b"", None),
+        (b"TAGS\x01a\x02KEYS\x01b", b"a"), (b"KEYS\x01b\x02TAGS\x01a", b"a"), (b"MYTAGS\x01x\x02TAGS\x01a\x02", b"a"),
+        (b"TAGS\x01a\x02TAGS\x01b", b"b"), (b"TAGS\x01a\x02TAGS\x01\x02", b"a"), (b"MYTAGS\x01x", None), (b"", None),
     ],
-)
+)  # fmt: skip
 def test_one_property_is_found_without_decoding(text: bytes, expected: bytes | None) -> None:
     assert properties.find_property(text, b"TAGS") == expected
 

@@ -37,13 +37,9 @@ def test_rocketmqs_own_topics_are_known() -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("orders", "normal"),
-        ("%RETRY%orders", "retry"),
-        ("%DLQ%orders", "dead letter"),
-        ("TBW102", "system"),
-        ("rmq_sys_wheel_timer", "system"),
-        ("broker-a", "system"),
+        ("orders", "normal"), ("%RETRY%orders", "retry"), ("%DLQ%orders", "dead letter"), ("TBW102", "system"),
+        ("rmq_sys_wheel_timer", "system"), ("broker-a", "system"),
     ],
-)
+)  # fmt: skip
 def test_a_topics_kind_is_in_its_name_but_for_those_of_brokers(name: str, kind: str) -> None:
     assert topics.topic_kind(name, {"broker-a"}) == kind

@@ -280,7 +280,7 @@ async def test_a_request_without_a_handler_is_answered_as_unsupported() -> None:
         await client.close()
 
 
-async def test_a_handler_that_fails_is_answered_with_a_system_error_and_no_details(
+async def test_a_handler_that_fails_is_answered_by_a_system_error_without_more(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def handler(address: str, command: RemotingCommand) -> RemotingCommand:

@@ -28,9 +28,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return found
 
 
-def test_a_lost_address_is_said_once_and_then_once_a_minute(
-    outages: Outages, clock: Clock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_lost_address_is_said_once_a_minute(outages: Outages, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     for clock.now in range(130):
         outages.unreachable(ADDRESS, "refused")
     assert lines(caplog) == [

@@ -103,9 +103,7 @@ async def test_what_the_peer_has_closed_meanwhile_is_not_used_again(connections:
         assert connections.count == 1
 
 
-async def test_a_thread_beyond_the_bound_gets_none(
-    connections: ThreadConnections, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_thread_too_many_gets_none(connections: ThreadConnections, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_connections, "CONNECTIONS_MAX", 2)
     async with scripted_server(echo) as server:
         first, second = taken(connections, server), taken(connections, server)
@@ -129,7 +127,7 @@ async def test_one_that_is_unused_for_long_is_closed_when_another_does(
         connections.drop(second, "done")
 
 
-def test_an_address_that_refuses_is_left_alone_for_a_while(
+def test_an_address_that_refuses_rests_for_a_while(
     connections: ThreadConnections, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[object] = []

@@ -27,7 +27,7 @@ def test_the_default_verifies_and_speaks_no_old_version() -> None:
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-def test_new_files_make_a_new_context_and_broken_ones_leave_the_old(
+def test_new_files_make_a_new_context_broken_ones_keep_the_old(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     trust = tmp_path / "ca.pem"

@@ -41,9 +41,7 @@ def test_the_example_of_the_page_passes_at_a_broker_that_it_starts(example: Path
     assert "1 passed" in run_pytest(example)
 
 
-async def test_the_example_of_the_page_passes_at_a_broker_that_runs_and_leaves_no_topic(
-    example: Path, tmp_path: Path
-) -> None:
+async def test_the_example_of_the_page_passes_at_a_broker_and_leaves_no_topic(example: Path, tmp_path: Path) -> None:
     async with serving(tmp_path / "broker") as cluster, AdminClient(cluster.namesrv_address) as admin:
         option = ("--gantrymq-name-servers", cluster.namesrv_address)
         assert "1 passed" in await asyncio.to_thread(run_pytest, example, *option)

@@ -233,7 +233,7 @@ async def test_s23_private_addresses_get_nothing(
         ("opsgenie", "https://api.opsgenie.com", "https://api.eu.opsgenie.com"),
     ],
 )
-async def test_the_form_knows_the_makers_address_and_shows_no_key(
+async def test_the_form_knows_the_address_and_shows_no_key(
     log_in: Client, kind: str, place: str, in_europe: str
 ) -> None:
     client = await log_in("admin")

@@ -73,22 +73,16 @@ def test_one_notice_names_ten_and_counts_the_others() -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "answer", "is_done", "may_retry"),
     [
-        ("slack", 200, "ok", True, False),
-        ("slack", 404, "no_team", False, False),
-        ("slack", 429, "", False, True),
-        ("webhook", 204, "", True, False),
-        ("webhook", 302, "", False, False),
-        ("webhook", 503, "busy", False, True),
+        ("slack", 200, "ok", True, False), ("slack", 404, "no_team", False, False), ("slack", 429, "", False, True),
+        ("webhook", 204, "", True, False), ("webhook", 302, "", False, False), ("webhook", 503, "busy", False, True),
         ("dingtalk", 200, '{"errcode":0,"errmsg":"ok"}', True, True),
         ("dingtalk", 200, '{"errcode":310000,"errmsg":"sign not match"}', False, True),
-        ("wecom", 200, '{"errcode":93000}', False, True),
-        ("feishu", 200, '{"code":0}', True, True),
+        ("wecom", 200, '{"errcode":93000}', False, True), ("feishu", 200, '{"code":0}', True, True),
         ("feishu", 200, '{"StatusCode":0}', True, True),
-        ("feishu", 200, '{"code":19021,"msg":"sign match fail"}', False, True),
-        ("feishu", 200, "<html>", False, False),
+        ("feishu", 200, '{"code":19021,"msg":"sign match fail"}', False, True), ("feishu", 200, "<html>", False, False),
         ("wecom", 200, "[]", False, False),
     ],
-)
+)  # fmt: skip
 def test_what_an_answer_means(kind: str, status: int, answer: str, is_done: bool, may_retry: bool) -> None:
     outcome = outcome_of(kind, status, answer)
     assert (outcome.is_done, outcome.is_done or outcome.may_retry) == (is_done, is_done or may_retry)

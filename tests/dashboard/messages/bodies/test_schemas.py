@@ -137,9 +137,7 @@ def test_a_protobuf_body_that_is_too_deep_is_refused() -> None:
         ProtobufDecoder("shop.desc", descriptors().SerializeToString(), "shop.Payment").decode(body, framed=False)
 
 
-def test_a_changed_file_counts_and_one_that_is_too_large_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_file_counts_and_a_too_large_one_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert view("orders", avro_body()).form == "avro"
     (folder / "order.avsc").write_text('"int"')
     os.utime(folder / "order.avsc", ns=(1, 1))

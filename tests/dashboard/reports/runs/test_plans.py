@@ -52,9 +52,7 @@ async def test_all_reports_run_by_themselves_until_a_person_chooses(data: Path) 
     ],
     ids=["the others follow", "the others are off, too", "a choice was made"],
 )
-async def test_reports_that_an_older_version_did_not_have_get_a_plan(
-    data: Path, there: dict[str, int], then: Schedule
-) -> None:
+async def test_reports_that_older_versions_lacked_get_a_plan(data: Path, there: dict[str, int], then: Schedule) -> None:
     for name, minutes in there.items():
         await ReportPlan.objects.acreate(report=name, interval_minutes=minutes, days=30, next_run_at=NOW)
     assert await schedule() == then
@@ -115,9 +113,7 @@ async def test_the_page_has_the_last_result_and_the_last_state_of_each_report(da
     assert [">yes<" in part for part in table] == [name == "traffic" for name in EVERY]
 
 
-async def test_the_last_result_of_a_report_outlives_newer_runs_of_others(
-    data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_last_result_of_a_report_outlives_runs_of_others(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule_module, "RUNS_KEPT", 2)
     runs = [await ended("sizes", "succeeded", 0), await ended("sizes", "succeeded", 1)]
     runs += [await ended("sizes", "failed", 2), *[await ended("days", "succeeded", minute) for minute in (3, 4, 5)]]

@@ -77,9 +77,7 @@ async def test_a_folder_that_cannot_be_understood_is_left_alone(data: Path) -> N
     assert await ReportRun.objects.acount() == 0
 
 
-async def test_an_incomplete_report_shows_its_result_and_is_an_alarm_until_one_is_whole(
-    data: Path, log_in: Client
-) -> None:
+async def test_an_incomplete_report_shows_its_result_and_is_an_alarm_until_whole(data: Path, log_in: Client) -> None:
     client, schedule = await log_in("reader"), ReportSchedule(data=data)
     run = await enqueue("traffic", 1, requested_by=None, now=NOW)
     result_of(run, data)

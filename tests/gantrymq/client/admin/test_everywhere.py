@@ -24,9 +24,7 @@ def name() -> str:
     return f"everywhere_{next(numbers)}"
 
 
-async def test_acts_on_all_brokers_say_where_they_failed(
-    peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_acts_on_all_brokers_say_where_it_failed(peer: Peer, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with AdminClient(peer.namesrv_address) as admin:
         masters = await admin.cluster.masters()
         assert masters == {peer.broker_name: peer.broker_address}

@@ -125,7 +125,7 @@ def told() -> Coroutine[Any, Any, object]:
     [listened, functools.partial(intercepted, Exits()), functools.partial(intercepted, ExitsAtOnce()), told],
     ids=["listener", "interceptor", "plain interceptor", "callback"],
 )
-def test_an_exit_of_an_async_function_on_the_shared_loop_does_not_end_it(
+def test_an_async_functions_exit_does_not_end_the_shared_loop(
     call: Callable[[], Coroutine[Any, Any, object]],
 ) -> None:
     shared, client = SharedLoop(), Client()

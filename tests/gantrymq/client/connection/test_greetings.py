@@ -67,7 +67,7 @@ async def test_a_new_master_is_greeted_while_the_old_one_is_silent() -> None:
         await session.close()
 
 
-async def test_a_broker_that_says_that_it_does_not_know_a_consumer_is_greeted_again_alone(
+async def test_a_broker_that_does_not_know_a_consumer_is_greeted_again_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gantrymq.client.connection.greetings.JOIN_S", 0.05)

@@ -106,7 +106,7 @@ async def test_the_route_is_asked_for_at_once_and_the_new_master_tried_before_th
             await asyncio.sleep(0.005)
 
 
-async def test_who_waits_for_a_broker_without_a_master_is_woken_when_it_has_one(
+async def test_who_waits_for_a_broker_without_master_is_woken_when_it_has_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The name server leaves out a master that died, and the route shows slaves alone until one has taken over."""
@@ -227,7 +227,7 @@ async def test_a_pull_that_waits_at_an_old_master_that_answers_others_ends_too_a
         await session.close()
 
 
-async def test_a_pop_at_a_master_that_stands_still_is_asked_for_at_the_next_one(
+async def test_a_pop_at_a_master_that_stands_still_is_asked_of_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gantrymq.client.connection.silence.SILENT_S", 0.05)

@@ -99,7 +99,7 @@ def one_broker(name: str, address: str) -> TopicRouteData:
     return TopicRouteData([BrokerData("c", name, {0: address})], [QueueData(name, 1, 1, 6)])
 
 
-async def test_a_broker_that_is_down_costs_two_log_lines_and_not_one_a_try(
+async def test_a_broker_that_is_down_costs_two_lines_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, logger="gantrymq")

@@ -32,7 +32,7 @@ def lines_of(caplog: pytest.LogCaptureFixture, logger: str) -> list[logging.LogR
 
 
 @pytest.mark.parametrize("spoil", DAMAGE)
-async def test_a_pull_consumer_polls_all_but_what_is_damaged(
+async def test_a_pull_consumer_polls_what_is_whole(
     tmp_path: Path, spoil: Spoil, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[LostMessage] = []
@@ -105,9 +105,7 @@ async def test_a_push_consumer_goes_on_behind_damage(tmp_path: Path, spoil: Spoi
             assert cluster.broker.offsets.query("g", "T", 0) == COUNT
 
 
-async def test_what_was_torn_when_it_was_read_first_is_no_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_torn_at_the_first_read_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only a second pull tells."""
     asked: list[tuple[str, str]] = []
     invoke_for = RemotingClient.invoke_for
@@ -133,9 +131,7 @@ async def test_what_was_torn_when_it_was_read_first_is_no_damage(
     assert ("100", "1") in asked
 
 
-async def test_a_shell_says_that_a_broker_has_damaged_messages(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_shell_says_a_broker_has_damaged_messages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with spoilt(tmp_path, body_byte) as (cluster, _lost):
         queue = MessageQueue("T", cluster.broker.config.broker_name, 0)
         async with PullConsumer(cluster.namesrv_address, group="g", consume_from=ConsumeFrom.FIRST_OFFSET) as consumer:

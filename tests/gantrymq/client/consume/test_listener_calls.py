@@ -39,9 +39,7 @@ async def test_nothing_returned_is_success(result: object) -> None:
 
 
 @pytest.mark.parametrize("result", [True, False, 0, "SUCCESS", ConsumeResult, [ConsumeResult.SUCCESS]])
-async def test_what_is_no_result_is_told_once_and_the_messages_come_again(
-    result: object, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_no_result_is_told_once_and_the_messages_return(result: object, caplog: pytest.LogCaptureFixture) -> None:
     calls = calls_of(lambda messages: result)
     caplog.set_level(logging.WARNING)
     for _ in range(3):

@@ -164,9 +164,7 @@ async def test_the_first_offset_of_a_topic_is_written_alone_and_the_others_side_
 
 
 @pytest.mark.parametrize(("at_the_broker", "afterwards"), [(None, "5"), ("3", "5"), ("7", "7")])
-async def test_a_broker_that_was_started_anew_is_told_again_but_never_taken_back(
-    at_the_broker: str | None, afterwards: str
-) -> None:
+async def test_a_broker_started_anew_is_told_again_never_taken_back(at_the_broker: str | None, afterwards: str) -> None:
     broker = OffsetBroker()
     async with offsets_at(broker) as store:
         store.update(QUEUE, 5)

@@ -28,9 +28,7 @@ def ids(share: list[MessageQueue]) -> list[int]:
         (0, "ab", [[], []]),
     ],
 )
-def test_the_average_strategy_gives_the_runs_java_gives(
-    queue_count: int, members: str, shares: list[list[int]]
-) -> None:
+def test_the_average_strategy_gives_javas_runs(queue_count: int, members: str, shares: list[list[int]]) -> None:
     assert [
         ids(rebalance.allocate_averagely(member, queues(queue_count), list(members))) for member in members
     ] == shares

@@ -49,7 +49,7 @@ def consumer_of(name_server: str, name: str, **options: Any) -> PopConsumer:
     return consumer
 
 
-async def test_a_queue_waits_for_what_was_polled_of_it_and_is_given_to_any_member(
+async def test_a_queue_waits_for_what_was_polled_and_goes_to_any_member(
     peer: Peer, name: str, admin: AdminClient
 ) -> None:
     async with (
@@ -103,9 +103,7 @@ async def test_what_fails_comes_again_before_the_next_and_is_counted(peer: Peer,
         assert numbers_seen == [n for n in range(5) if (queue, n) != (0, 3)]
 
 
-async def test_after_its_tries_a_message_is_a_dead_letter_and_the_next_comes(
-    peer: Peer, name: str, admin: AdminClient
-) -> None:
+async def test_after_its_tries_a_message_is_dead_and_the_next_comes(peer: Peer, name: str, admin: AdminClient) -> None:
     async with consumer_of(peer.namesrv_address, name, max_reconsume_times=1) as consumer:
         seen: list[tuple[bytes, int]] = []
         while len(seen) < 5 * QUEUES + 1:
@@ -122,9 +120,7 @@ async def test_after_its_tries_a_message_is_a_dead_letter_and_the_next_comes(
         assert (await anext(aiter(dead))).body == b"1 0"
 
 
-async def test_the_messages_of_a_member_that_closes_come_first_at_another(
-    peer: Peer, name: str, admin: AdminClient
-) -> None:
+async def test_messages_of_a_member_that_closes_come_first_elsewhere(peer: Peer, name: str, admin: AdminClient) -> None:
     async with consumer_of(peer.namesrv_address, name, batch_size=3, invisible_s=3600.0) as one:
         held = await one.poll(WITHIN_S)
     async with consumer_of(peer.namesrv_address, name, batch_size=32) as two:
@@ -137,9 +133,7 @@ async def test_the_messages_of_a_member_that_closes_come_first_at_another(
         assert [body for body in seen if body.startswith(queue)] == [b"%s %d" % (queue, n) for n in range(5)]
 
 
-async def test_what_was_polled_when_the_connection_broke_is_polled_again_at_once(
-    peer: Peer, name: str, admin: AdminClient
-) -> None:
+async def test_what_was_polled_when_the_connection_broke_comes_again(peer: Peer, name: str, admin: AdminClient) -> None:
     async def is_blocked() -> bool:
         return (await admin.groups.leases_at(peer.broker_address, name)).total == 5
 

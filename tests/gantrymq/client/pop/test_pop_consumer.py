@@ -181,9 +181,7 @@ async def test_a_poll_waits_for_a_message_and_a_cancelled_one_loses_none(
         await consumer.ack(message)
 
 
-async def test_no_more_is_polled_than_may_be_held(
-    peer: Peer, name: str, admin: AdminClient, producer: Producer
-) -> None:
+async def test_no_more_is_polled_than_is_held(peer: Peer, name: str, admin: AdminClient, producer: Producer) -> None:
     await producer.send_many(Message(name, b"%d" % n) for n in range(10))
     async with consumer_of(peer, name, batch_size=8, held_max=5) as consumer:
         found = await polled(consumer, 5)
@@ -245,9 +243,7 @@ async def test_a_message_comes_again_when_its_time_says_and_can_be_acknowledged_
             await consumer.change_invisible_time(again, -1)
 
 
-async def test_closing_gives_back_what_was_not_acknowledged(
-    peer: Peer, name: str, admin: AdminClient, producer: Producer
-) -> None:
+async def test_closing_gives_back_what_was_open(peer: Peer, name: str, admin: AdminClient, producer: Producer) -> None:
     await producer.send_many(Message(name, b"%d" % n) for n in range(5))
     async with consumer_of(peer, name, batch_size=5, invisible_s=3600.0) as consumer:
         found = await polled(consumer, 5)
@@ -258,7 +254,7 @@ async def test_closing_gives_back_what_was_not_acknowledged(
         await consumer.ack(*again)
 
 
-async def test_after_its_retries_a_message_is_a_dead_letter(
+async def test_after_its_retries_a_message_is_dead(
     peer: Peer, name: str, admin: AdminClient, producer: Producer
 ) -> None:
     await admin.groups.create_at(peer.broker_address, SubscriptionGroupConfig(name, retry_max_times=2))
@@ -282,9 +278,7 @@ async def test_after_its_retries_a_message_is_a_dead_letter(
         assert await consumer.poll(0.1) == []
 
 
-async def test_a_group_that_pulls_the_topic_may_not_pop_it(
-    peer: Peer, name: str, admin: AdminClient, producer: Producer
-) -> None:
+async def test_a_group_that_pulls_may_not_pop(peer: Peer, name: str, admin: AdminClient, producer: Producer) -> None:
     await admin.groups.create_at(peer.broker_address, SubscriptionGroupConfig(name))
     await admin.groups.set_mode_at(peer.broker_address, name, name, "PULL")
     async with consumer_of(peer, name) as consumer:
@@ -326,7 +320,7 @@ async def test_a_new_group_begins_at_a_time_also_in_queues_that_are_young(
         assert await other.poll(0.2) == [], "the group stands where it stood"
 
 
-async def test_what_was_polled_is_traced_with_how_it_ended(
+async def test_what_was_polled_is_traced_to_its_end(
     peer: Peer, name: str, admin: AdminClient, producer: Producer
 ) -> None:
     sent = await producer.send(Message(name, b"followed", keys="k"))
@@ -356,7 +350,7 @@ def two_brokers(tmp_path: Path) -> Iterator[tuple[LocalCluster, LocalCluster]]:
             other.stop()
 
 
-async def test_messages_come_from_all_brokers_through_the_kill_of_one(
+async def test_messages_come_from_all_brokers_as_one_is_killed(
     two_brokers: tuple[LocalCluster, LocalCluster],
 ) -> None:
     one, other = two_brokers
@@ -408,7 +402,7 @@ async def test_messages_of_a_process_that_was_killed_come_when_their_time_is_ove
 # -- a listener -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_listener_says_what_becomes_of_each_message(
+async def test_a_listener_decides_on_each_message(
     peer: Peer, name: str, admin: AdminClient, producer: Producer
 ) -> None:
     await producer.send_many(Message(name, body) for body in (b"good", b"later", b"raises", b"dead"))
@@ -431,13 +425,8 @@ async def test_a_listener_says_what_becomes_of_each_message(
         consumer.stop()
         assert await serving
         assert sorted(seen) == [
-            (b"dead", 0),
-            (b"good", 0),
-            (b"later", 0),
-            (b"later", 1),
-            (b"raises", 0),
-            (b"raises", 1),
-        ]
+            (b"dead", 0), (b"good", 0), (b"later", 0), (b"later", 1), (b"raises", 0), (b"raises", 1),
+        ]  # fmt: skip
         await until_none_is_leased(admin, peer, name)
         assert consumer.held == 0
 

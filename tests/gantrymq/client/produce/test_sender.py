@@ -191,9 +191,7 @@ async def test_a_message_without_an_answer_does_not_look_whether_a_silent_broker
     assert cluster.a.bodies == [b"connects", b"x"]
 
 
-async def test_silence_at_its_old_address_is_not_held_against_a_master(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silence_at_an_old_address_is_not_the_masters(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fault_latency, "SILENT_S", 600.0)
     message = Message("T", b"x")
     async with connected(cluster) as producer, scripted_server(master := Broker("a")) as server:
@@ -254,7 +252,7 @@ CHOICES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
 @pytest.mark.parametrize("code", [2, 14, -2])
-async def test_what_may_pass_is_waited_for_with_growing_pauses(
+async def test_what_may_pass_is_awaited_with_growing_pauses(
     cluster: Cluster, code: int, choice: dict[str, Any]
 ) -> None:
     cluster.a.code = cluster.b.code = code
@@ -589,9 +587,7 @@ async def test_a_thread_whose_message_is_not_stored_as_asked_may_send_it_elsewhe
     await asyncio.to_thread(send)
 
 
-async def test_the_usual_send_of_a_thread_ends_with_its_first_try(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_threads_usual_send_ends_with_its_first_try(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def go_on(self: FirstTry) -> None:
         pytest.fail("a coroutine was made")
 

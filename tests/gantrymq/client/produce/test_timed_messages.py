@@ -48,9 +48,7 @@ async def stored(peer: Peer, topic: str) -> int:
 
 
 @pytest.mark.parametrize("way", SENDS)
-async def test_a_broker_with_delay_levels_only_gets_no_message_for_a_time(
-    peer_of: Callable[[str], Peer], way: str
-) -> None:
+async def test_a_broker_with_delay_levels_alone_gets_none_for_a_time(peer_of: Callable[[str], Peer], way: str) -> None:
     peer, topic = peer_of("apache"), f"timed_{next(numbers)}"
     async with topic_at(peer, topic), Producer(peer.namesrv_address) as producer:
         for message in later(topic):
@@ -140,9 +138,7 @@ async def test_other_messages_ask_the_broker_nothing(peer: Peer, monkeypatch: py
     ("version", "fields", "expected"),
     [(401, {}, False), (407, {}, False), (401, {"timerMaxDelaySec": "604800"}, True), (413, {}, True)],
 )
-def test_the_answer_to_a_heartbeat_says_whether_times_are_kept(
-    version: int, fields: dict[str, str], expected: bool
-) -> None:
+def test_a_heartbeats_answer_says_whether_times_are_kept(version: int, fields: dict[str, str], expected: bool) -> None:
     answer = RemotingCommand.request(34).reply(ext_fields=fields)
     answer.version = version
     assert keeps_times(answer) is expected

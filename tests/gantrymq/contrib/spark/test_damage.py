@@ -61,7 +61,7 @@ class Spoilt:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("spoil", DAMAGE)
-async def test_all_but_what_is_damaged_is_read(
+async def test_all_undamaged_ones_are_read(
     tmp_path: Path, spoil: Spoil, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = Spoilt(tmp_path, way)

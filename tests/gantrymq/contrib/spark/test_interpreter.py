@@ -32,9 +32,7 @@ spark.stop()
 
 
 @pytest.mark.parametrize("named", [None, "named"])
-def test_tasks_run_in_the_programs_own_python_unless_another_one_is_named(
-    java: Java, tmp_path: Path, named: str | None
-) -> None:
+def test_tasks_run_in_the_programs_python_unless_one_is_named(java: Java, tmp_path: Path, named: str | None) -> None:
     store, other = tmp_path / "store-folder", tmp_path / "bin"
     write_store(store, [Record(queue_offset=number) for number in range(40)])
     other.mkdir()

@@ -48,9 +48,7 @@ def test_no_secret_is_in_what_is_printed() -> None:
         assert not any(secret in text for secret in ("AKEY", "SKEY", "PKEY"))
 
 
-def test_an_account_comes_from_options_else_a_file_else_the_environment(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_account_is_of_options_else_a_file_else_environment(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GANTRYMQ_ACCESS_KEY", "from-environment")
     monkeypatch.setenv("GANTRYMQ_SECRET_KEY", "s")
     (tmp_path / "tools.yml").write_text("accessKey: from-file\nsecretKey: s\n")

@@ -61,9 +61,7 @@ def _count(source: GantrySource) -> int:
         return 0  # the topic has no folder yet
 
 
-def test_a_query_counts_as_duckdb_does_out_of_folder_and_cluster(
-    spark: SparkSession, cluster: LocalCluster, tmp_path: Path
-) -> None:
+def test_folder_and_cluster_count_as_duckdb_does(spark: SparkSession, cluster: LocalCluster, tmp_path: Path) -> None:
     send(cluster, "orders", [b"x" * (n % 5 + 1) for n in range(3000)])
     in_files(cluster, "orders", 3000)
     for number, place in enumerate(({"path": str(cluster.store)}, {"namesrv": cluster.namesrv_address})):
@@ -108,7 +106,7 @@ def test_conditions_are_right_however_often_a_frame_is_used(spark: SparkSession,
         load(spark, pushFilters="true", **where).count()
 
 
-def test_no_secret_is_in_a_plan_or_an_error(
+def test_plans_and_errors_hold_no_secret(
     spark: SparkSession, cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = {"namesrv": cluster.namesrv_address, "subscribe": "secrets", "accessKey": "AKEY1", "secretKey": "SKEY1"}
@@ -160,7 +158,7 @@ def run_stream(
 
 
 @pytest.mark.parametrize("kind", ["path", "namesrv"])
-def test_a_stream_goes_on_where_its_checkpoint_says(
+def test_a_stream_goes_on_from_its_checkpoint(
     spark: SparkSession, cluster: LocalCluster, tmp_path: Path, kind: str
 ) -> None:
     topic = f"stream-{kind}"
