@@ -18,7 +18,7 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
 from dashboard.status.board import Snapshot
 from dashboard.status.check import Check, Level
-from dashboard.status.words import in_words
+from dashboard.status.words import accounts_in_words, in_words
 from gantrymq.timeouts import timeout
 
 REACH_TIMEOUT_S = 2.0
@@ -120,7 +120,7 @@ def _doors(snapshot: Snapshot | None) -> list[Check]:
         Check(
             Level.GOOD,
             gettext("Accounts"),
-            ", ".join(map(in_words, accounts)) or gettext("unknown"),
+            ", ".join(map(accounts_in_words, accounts)) or gettext("unknown"),
             ""
             if accounts in ([], ["off"])
             else gettext(

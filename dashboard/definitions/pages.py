@@ -59,10 +59,12 @@ async def definitions(request: HttpRequest) -> HttpResponse:
     return render(request, "definitions/definitions.html", context, status=422 if form.is_bound else 200)
 
 
-async def preview(request: HttpRequest, text: str, *, delete: bool) -> HttpResponse:
-    """What the document changes; with the digest of such a preview the change is made."""
+async def preview(request: HttpRequest, text: str, *, delete: bool, account: str = "") -> HttpResponse:
+    """What the document changes; with the digest of such a preview the change is made. account: the one it is about,
+    when its form made the document."""
     form = ImportForm({"text": text, "delete": delete})
     context: dict[str, Any] = {"form": form, "text": text, "delete": delete, "lines": _lines(request, delete=delete)}
+    context["account"] = account
     try:
         plan = await planned(gateway(), text, delete=delete)
         typed = _typed(request, plan)
@@ -108,9 +110,12 @@ async def accounts(request: HttpRequest) -> HttpResponse:
     items = there.items.get("accounts", {})
     key = request.GET.get("key", "")
     if request.method == "POST":
-        form = AccountForm(request.POST, item=items.get(request.POST.get("access_key", "")))
+        key, made = request.POST.get("access_key", ""), ImportForm(request.POST)
+        if "digest" in request.POST and made.is_valid():
+            return await preview(request, made.cleaned_data["text"], delete=False, account=key)
+        form = AccountForm(request.POST, item=items.get(key))
         if form.is_valid():
-            return await preview(request, as_text(form.document()), delete=False)
+            return await preview(request, as_text(form.document()), delete=False, account=key)
     else:
         form = AccountForm(initial={"access_key": key, **items.get(key, {})}, item=items.get(key))
     rows = [(key, item, key in there.partial) for key, item in sorted(items.items())]

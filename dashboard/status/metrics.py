@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from dashboard.cluster import units
 from dashboard.cluster.values import TopicDetail, TopicSummary
-from dashboard.language.sentences import gettext, joined, ngettext
+from dashboard.language.sentences import gettext, joined
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.cluster_metrics import put_broker, put_totals
 from dashboard.status.disk_metrics import put_disk
@@ -19,7 +19,7 @@ from dashboard.status.readers import Readers
 from dashboard.status.services import Services
 from dashboard.status.slave_metrics import put_slaves
 from dashboard.status.verdict import Verdict, judge
-from dashboard.status.words import in_words, switch_in_words
+from dashboard.status.words import accounts_in_words, in_words, switch_in_words
 
 
 def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | None) -> None:
@@ -52,14 +52,7 @@ def put_services(metrics: Metrics, prefix: str, facts: BrokerFacts, why: str | N
     put("slaves", _slaves(services))
     put("tls", in_words(services.tls) or units.UNKNOWN)
     put("fast_path", switch_in_words(services.fast_path) or units.UNKNOWN)
-    put("accounts", _accounts(services.accounts) or units.UNKNOWN)
-
-
-def _accounts(told: str) -> str:
-    number, _, word = told.partition(" ")
-    if word != "accounts" or not number.isdecimal():
-        return in_words(told)
-    return ngettext("%(count)s account", "%(count)s accounts", int(number)) % {"count": number}
+    put("accounts", accounts_in_words(services.accounts) or units.UNKNOWN)
 
 
 def _slaves(services: Services) -> str:

@@ -6,7 +6,7 @@ import re
 
 from django.utils.translation import gettext_noop
 
-from dashboard.language.sentences import gettext
+from dashboard.language.sentences import gettext, ngettext
 
 _KNOWN = {
     # processes
@@ -106,6 +106,14 @@ _KNOWN = {
 def in_words(told: str) -> str:
     """The word in the language of the page."""
     return gettext(_KNOWN[told]) if told in _KNOWN else told
+
+
+def accounts_in_words(told: str) -> str:
+    """What a broker tells of its accounts: "3 accounts", or that they are off."""
+    number, _, word = told.partition(" ")
+    if word != "accounts" or not number.isdecimal():
+        return in_words(told)
+    return ngettext("%(count)s account", "%(count)s accounts", int(number)) % {"count": number}
 
 
 _DISK = re.compile(r"Total : ([\d.]+ \w+), Free : ([\d.]+ \w+)\.?")

@@ -26,6 +26,7 @@ from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.check import Level
+from dashboard.status.words import accounts_in_words
 from gantrymq import Producer
 from gantrymq.message.model import Message
 from tests.dashboard.conftest import Client, api_for
@@ -89,7 +90,7 @@ async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatc
         found["Address of broker-a"].level is Level.WARN
         and "only this machine" in found["Address of broker-a"].evidence
     )
-    assert found["Accounts"].evidence == "off"
+    assert found["Accounts"].evidence == "off" and accounts_in_words("1 accounts") == "1 account"
 
     async def two() -> ClusterView:
         address = (await cluster()).brokers[0].address
