@@ -137,6 +137,7 @@ def test_a_time_between_two_messages_finds_the_nearer_and_the_earlier_of_two_as_
     asked = {-1: 0, 0: 0, 4999: 1, 5000: 1, 5001: 2, 10_000: 2, 30_000: 6, 30_001: 7, 99_000: 7}
     assert {at: store.offset_by_time("T", 0, start_ms + at) for at in asked} == asked
     assert store.offset_by_time("T", 1, start_ms) == 0
+    assert store.store_timestamp("T", 0, 8) == -1
 
 
 def test_times_are_read_beside_hosts_of_any_length(store: MessageStore, clock: Clock) -> None:

@@ -96,22 +96,6 @@ def test_a_filler_behind_a_full_answer_is_passed_over() -> None:
     assert (scan.count, stop, decided) == (1, Stop.FULL, 2)
 
 
-@pytest.mark.parametrize(("bytes_max", "count"), [(50, 1), (299, 2), (300, 3)])
-@pytest.mark.parametrize("cold", [False, True])
-def test_bytes_reach_the_limit_of_where_the_record_lies(bytes_max: int, count: int, cold: bool) -> None:
-    limits = Limits(0, 9, 1 << 30, 9, bytes_max) if cold else Limits(1 << 40, 9, bytes_max, 9, 1 << 30)
-    scan, stop, decided = scanned(in_a_row(5), limits=limits)
-    assert (scan.count, stop, decided) == (count, Stop.FULL, count)
-
-
-def test_each_record_by_itself_is_hot_or_cold() -> None:
-    """The log ends at 3000 and memory reaches back 2800 bytes: the third record is the first hot one."""
-    scan, stop, decided = scanned(in_a_row(6), limits=Limits(2800, 4, 1 << 30, 3, 1 << 30))
-    assert (scan.count, stop, decided) == (4, Stop.FULL, 4)
-    scan, stop, decided = scanned(in_a_row(6), limits=Limits(2800, 4, 1 << 30, 1, 1 << 30))
-    assert (scan.count, stop, decided) == (1, Stop.FULL, 1)
-
-
 def test_what_is_not_committed_ends_the_queue() -> None:
     scan, stop, decided = scanned(in_a_row(5), log_end=300)
     assert (scan.count, stop, decided) == (3, Stop.LOG_END, 3)

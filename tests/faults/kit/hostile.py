@@ -48,106 +48,61 @@ async def half_frames(port: int) -> None:
         writer.close()
 
 
-async def beats(port: int) -> None:
-    """Heartbeats with groups and topics that nobody ever heard of."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    draining = asyncio.create_task(swallow(reader))
-    try:
-        while True:
-            number = next(numbers)
-            wanted = [SubscriptionData(f"T{number}_{index}") for index in range(20)]
-            consumers = [ConsumerData(f"CG{number}_{index}", subscription_data_set=wanted) for index in range(5)]
-            body = HeartbeatData(f"c{number}", [ProducerData(f"PG{number}")], consumers).to_json()
-            writer.write(RemotingCommand.request(RequestCode.HEART_BEAT, body=body).encode())
-            done["heartbeats"] += 1
-            await writer.drain()
-            await asyncio.sleep(0)  # drain alone lets nobody else have a turn
-    finally:
-        draining.cancel()
-
-
-async def bombs(port: int) -> None:
-    """Bodies that are much work to read."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    draining = asyncio.create_task(swallow(reader))
-    bodies = [b"[" * 200_000, b"{a:" * 80_000, b"[" + b"{}," * 500_000, b'{"a":1,' * 60_000, b" " * (2 << 20)]
-    codes = [RequestCode.HEART_BEAT, RequestCode.LOCK_BATCH_MQ, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST]
-    try:
-        while True:
-            number = next(numbers)
-            request = RemotingCommand.request(codes[number % 3], body=bodies[number % len(bodies)])
-            writer.write(request.encode())
-            done["bombs"] += 1
-            await writer.drain()
-            await asyncio.sleep(0)
-    finally:
-        draining.cancel()
-
-
-async def headers(port: int) -> None:
-    """Headers as large as they may be, and expressions, keys and names that fill them."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    draining = asyncio.create_task(swallow(reader))
-    pull = {
-        "consumerGroup": "G", "topic": "Flood", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "6",
-        "commitOffset": "0", "suspendTimeoutMillis": "60000", "subVersion": "0",
-    }  # fmt: skip
-    query = {"topic": "Flood", "maxNum": "32", "beginTimestamp": "0", "endTimestamp": "9999999999999"}
-    large = "k" * 240_000
-    requests = [
-        RemotingCommand.request(RequestCode.QUERY_MESSAGE, query | {"key": large}),
-        RemotingCommand.request(RequestCode.QUERY_MESSAGE, query | {"key": "中" * 80_000}),
-        RemotingCommand.request(RequestCode.PULL_MESSAGE, pull | {"subscription": "||".join(map(str, range(5500)))}),
-        RemotingCommand.request(RequestCode.PULL_MESSAGE, pull | {"subscription": large}),
-        RemotingCommand.request(RequestCode.GET_MAX_OFFSET, {f"f{number}": "" for number in range(20_000)}),
-        RemotingCommand.request(RequestCode.SEND_MESSAGE, {"topic": large, "properties": large[:100_000]}),
-    ]
-    try:
-        while True:
-            writer.write(requests[next(numbers) % len(requests)].encode())
-            done["headers"] += 1
-            await writer.drain()
-            await asyncio.sleep(0)
-    finally:
-        draining.cancel()
-
-
-def pouring(*requests: RemotingCommand) -> Callable[[int], Awaitable[None]]:
-    """A client that sends these over and over as fast as they are taken, and reads the answers away."""
-    frames = [request.encode() for request in requests]
+def pouring(make: Callable[[int], bytes]) -> Callable[[int], Awaitable[None]]:
+    """A client that sends the frames made of ever higher numbers as fast as they are taken, and reads answers away."""
 
     async def pour(port: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         draining = asyncio.create_task(swallow(reader))
         try:
             while True:
-                writer.write(frames[next(numbers) % len(frames)])
+                writer.write(make(next(numbers)))
                 done["requests"] += 1
                 await writer.drain()
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # drain alone lets nobody else have a turn
         finally:
             draining.cancel()
 
     return pour
 
 
+def in_turn(*requests: RemotingCommand) -> Callable[[int], Awaitable[None]]:
+    frames = [request.encode() for request in requests]
+    return pouring(lambda number: frames[number % len(frames)])
+
+
+def beat(number: int) -> bytes:
+    """A heartbeat with groups and topics that nobody ever heard of."""
+    wanted = [SubscriptionData(f"T{number}_{index}") for index in range(20)]
+    consumers = [ConsumerData(f"CG{number}_{index}", subscription_data_set=wanted) for index in range(5)]
+    body = HeartbeatData(f"c{number}", [ProducerData(f"PG{number}")], consumers).to_json()
+    return RemotingCommand.request(RequestCode.HEART_BEAT, body=body).encode()
+
+
+def bombs() -> list[RemotingCommand]:
+    """Bodies that are much work to read."""
+    bodies = [b"[" * 200_000, b"{a:" * 80_000, b"[" + b"{}," * 500_000, b'{"a":1,' * 60_000, b" " * (2 << 20)]
+    codes = [RequestCode.HEART_BEAT, RequestCode.LOCK_BATCH_MQ, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST]
+    return [RemotingCommand.request(code, body=body) for body in bodies for code in codes]
+
+
+def headers() -> list[RemotingCommand]:
+    """Headers as large as they may be, and expressions, keys and names that fill them."""
+    pull = PULL | {"sysFlag": "6", "suspendTimeoutMillis": "60000"}
+    large = "k" * 240_000
+    return [
+        RemotingCommand.request(RequestCode.QUERY_MESSAGE, QUERY | {"key": large}),
+        RemotingCommand.request(RequestCode.QUERY_MESSAGE, QUERY | {"key": "中" * 80_000}),
+        RemotingCommand.request(RequestCode.PULL_MESSAGE, pull | {"subscription": "||".join(map(str, range(5500)))}),
+        RemotingCommand.request(RequestCode.PULL_MESSAGE, pull | {"subscription": large}),
+        RemotingCommand.request(RequestCode.GET_MAX_OFFSET, {f"f{number}": "" for number in range(20_000)}),
+        RemotingCommand.request(RequestCode.SEND_MESSAGE, {"topic": large, "properties": large[:100_000]}),
+    ]
+
+
 def sent(topic: str, properties: str = "", body: bytes = b"x" * 128, **changes: str) -> RemotingCommand:
     code = RequestCode.SEND_BATCH_MESSAGE if changes.get("m") == "true" else RequestCode.SEND_MESSAGE_V2
     return RemotingCommand.request(code, send_fields("hostile", topic, 0, properties) | changes, body)
-
-
-async def new_topics(port: int) -> None:
-    """A topic that nobody heard of with each message."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    draining = asyncio.create_task(swallow(reader))
-    try:
-        while True:
-            writer.write(sent(f"New{next(numbers)}").encode())
-            done["topics"] += 1
-            await writer.drain()
-            await asyncio.sleep(0)
-    finally:
-        draining.cancel()
 
 
 def many_subscriptions(count: int) -> RemotingCommand:
@@ -174,27 +129,27 @@ async def swallow(reader: asyncio.StreamReader) -> None:
 
 
 KINDS: dict[str, Callable[[int], Awaitable[None]]] = {
-    "sends": pouring(sent("Flood")),
-    "oneway": pouring(sent("Flood").mark_oneway()),
-    "keys": pouring(sent("Flood", "KEYS\x01" + " ".join(f"k{number}" for number in range(4000)) + "\x02")),
-    "allowed_keys": pouring(sent("Flood", "KEYS\x01" + " ".join(f"k{number}" for number in range(64)) + "\x02")),
-    "batches": pouring(sent("Flood", body=encode_batch([Message("Flood", b"x")] * 4000), m="true")),
-    "subscriptions": pouring(many_subscriptions(4000)),
-    "locks": pouring(many_locks(10_000), many_locks(1024)),
-    "topics": new_topics,
-    "conditions": pouring(
+    "sends": in_turn(sent("Flood")),
+    "oneway": in_turn(sent("Flood").mark_oneway()),
+    "keys": in_turn(sent("Flood", "KEYS\x01" + " ".join(f"k{number}" for number in range(4000)) + "\x02")),
+    "allowed_keys": in_turn(sent("Flood", "KEYS\x01" + " ".join(f"k{number}" for number in range(64)) + "\x02")),
+    "batches": in_turn(sent("Flood", body=encode_batch([Message("Flood", b"x")] * 4000), m="true")),
+    "subscriptions": in_turn(many_subscriptions(4000)),
+    "locks": in_turn(many_locks(10_000), many_locks(1024)),
+    "topics": pouring(lambda number: sent(f"New{number}").encode()),
+    "conditions": in_turn(
         RemotingCommand.request(
             RequestCode.PULL_MESSAGE,
             PULL | {"expressionType": "SQL92", "subscription": " OR ".join(f"a{n} = {n}" for n in range(200))},
         )
     ),
-    "queries": pouring(RemotingCommand.request(RequestCode.QUERY_MESSAGE, QUERY | {"key": "k7"})),
-    "tables": pouring(*(RemotingCommand.request(code) for code in (21, 28, 43, 201))),
+    "queries": in_turn(RemotingCommand.request(RequestCode.QUERY_MESSAGE, QUERY | {"key": "k7"})),
+    "tables": in_turn(*(RemotingCommand.request(code) for code in (21, 28, 43, 201))),
     "come_and_go": come_and_go,
     "half_frames": half_frames,
-    "beats": beats,
-    "bombs": bombs,
-    "headers": headers,
+    "beats": pouring(beat),
+    "bombs": in_turn(*bombs()),
+    "headers": in_turn(*headers()),
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -15,9 +14,7 @@ from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.faults.kit.nodes import Node
-from tests.faults.kit.replicas import TOPIC, runtime_info
 from tests.faults.replication.history import Answer, QueueKey, Send
-from tests.harness import LocalCluster
 from tests.waiting import Beside, wait_until
 
 # Said before anything is appended.
@@ -96,20 +93,6 @@ class Recorder(Beside):
         queue = QueueKey(self._topic, int(fields["queueId"]))
         offset = int(fields["queueOffset"])
         return Send(self.sender, number, body, Answer.ACKNOWLEDGED, member, queue, offset, place)
-
-
-def recorded_without(master: LocalCluster, stale: LocalCluster, better: LocalCluster) -> Recorder:
-    """Have `stale` stand still while the others acknowledge messages, and go on when both are killed."""
-    with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
-        recorder.more()
-        os.kill(stale.broker.pid, signal.SIGSTOP)
-        wait_until(lambda: runtime_info(master).get("slavesInSyncSet") == better.broker_address)
-        recorder.more(200)
-    master.kill_broker()
-    better.kill_broker()
-    os.kill(stale.broker.pid, signal.SIGCONT)
-    wait_until(lambda: runtime_info(stale).get("slaveState") == "connecting")
-    return recorder
 
 
 @contextlib.contextmanager

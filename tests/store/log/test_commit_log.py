@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq.message import record
 from store import MessageStore
 from store.log.mapped_file import MappedFile
-from tests.store.conftest import OpenStore, message, read_all, small_config
+from tests.store.conftest import OpenStore, message, small_config
 
 
 def test_a_sync_takes_every_file_that_was_written_to(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,29 +49,11 @@ def test_what_comes_while_the_disk_works_waits_for_the_next_sync(
     assert told == [True]
 
 
-def test_a_record_inside_of_a_body_is_none(store: MessageStore) -> None:
-    """RocketMQ reads whatever stands at the offset that it is given."""
-    store.put_message(message(b"first", keys="k"))
-    (raw,) = read_all(store, "T")
-    put = store.put_message(message(raw))
-    inside = put.physical_offset + bytes(store.message_bytes(put.physical_offset) or b"").index(raw)
-    assert record.decode_record(bytes(store.parts.log.read(inside, len(raw)) or b"")).body == b"first"
-    assert store.message_bytes(inside) is None
-    assert store.look_message_by_offset(inside) is None
-
-
 @pytest.mark.parametrize("offset", [-1, 1, 4, 65535, 65536, 1 << 40])
 def test_where_no_record_begins_there_is_none(store: MessageStore, offset: int) -> None:
     store.put_message(message())
     assert store.look_message_by_offset(offset) is None
     assert store.message_bytes(offset) is None
-
-
-@pytest.mark.parametrize("over", [0, 1])
-def test_a_record_may_fill_a_file_but_for_its_end(store: MessageStore, over: int) -> None:
-    fixed = store.put_message(message()).size_bytes - len(message().body)
-    put = store.put_message(message(bytes(65536 - 8 - fixed + over)))
-    assert (put.size_bytes, store.max_offset("T", 0)) == ((0, 1) if over else (65528, 2))
 
 
 @pytest.mark.parametrize("warms_ahead", [True, False])

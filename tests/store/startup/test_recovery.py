@@ -110,16 +110,6 @@ def stopped_after(config: MessageStoreConfig, open_store: OpenStore, messages: i
     return path, expected
 
 
-def test_a_zeroed_consume_queue_is_made_again(small: MessageStoreConfig, open_store: OpenStore) -> None:
-    """RocketMQ takes the zeros for a first unit and shifts every index by one."""
-    path, expected = stopped_after(small, open_store, 30)
-    path.write_bytes(bytes(2000))
-    (small.root / "abort").touch()
-    again = open_store(small)
-    assert again.max_offset("T", 0) == 30
-    assert bodies(again) == expected
-
-
 @pytest.mark.parametrize("keep", [0, 1, 17, 29])
 def test_a_consume_queue_that_lacks_its_end_is_completed(
     small: MessageStoreConfig, open_store: OpenStore, keep: int

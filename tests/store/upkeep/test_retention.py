@@ -22,9 +22,6 @@ from tests.store.conftest import OpenStore, message
 from tests.store.upkeep.ageing import NOON, age, fill, hour_of, other_hour, small_config
 from tests.waiting import WITHIN_S
 
-DAY_S = 86400.0
-
-
 pytestmark = pytest.mark.usefixtures("half_full")
 
 
@@ -45,37 +42,6 @@ async def test_old_files_go_at_the_set_hour_and_queues_follow(tmp_path: Path, op
     again = open_store(config)
     assert again.min_offset("T", 0) == first
     assert again.max_offset("T", 0) == 300
-
-
-@pytest.mark.parametrize(
-    ("hours", "ratio", "delete_when", "gone"),
-    [
-        (73, 0.1, "now", True),
-        (71, 0.1, "now", False),
-        (73, 0.1, "other", False),
-        (73, 0.76, "other", True),
-        (71, 0.76, "other", False),
-        (1, 0.86, "other", True),
-    ],
-)
-async def test_age_hour_and_disk_decide(
-    tmp_path: Path, open_store: OpenStore, hours: float, ratio: float, delete_when: str, gone: bool
-) -> None:
-    hour = hour_of(NOON) if delete_when == "now" else str((int(hour_of(NOON)) + 1) % 24)
-    config = small_config(tmp_path, delete_when=hour)
-    store = open_store(config)
-    fill(store)
-    age(config, NOON, hours)
-    assert (await store.cleaner.clean(NOON, ratio) > 0) == gone
-
-
-async def test_an_operator_need_not_wait_for_the_hour(tmp_path: Path, open_store: OpenStore) -> None:
-    config = small_config(tmp_path, delete_when=str((int(hour_of(NOON)) + 1) % 24))
-    store = open_store(config)
-    fill(store)
-    age(config, NOON, 73)
-    store.cleaner.delete_soon()
-    assert await store.cleaner.clean(NOON, 0.1) > 0
 
 
 async def test_readers_keep_what_they_hold(tmp_path: Path, open_store: OpenStore) -> None:
@@ -143,16 +109,6 @@ async def test_at_most_ten_files_go_in_a_round(tmp_path: Path, open_store: OpenS
         store.put_message(message(bytes(40_000)))
     store.log_flusher.finish()
     assert [await store.cleaner.clean(NOON, 0.99) for _ in range(4)] == [10, 10, 3, 0]
-
-
-async def test_without_permission_to_force_young_files_stay_on_a_full_disk(
-    tmp_path: Path, open_store: OpenStore
-) -> None:
-    config = small_config(tmp_path, clean_forcibly_enable=False)
-    store = open_store(config)
-    fill(store)
-    age(config, NOON, 1)
-    assert await store.cleaner.clean(NOON, 0.99) == 0
 
 
 async def test_a_file_that_resists_ends_the_round_and_stays_readable(
