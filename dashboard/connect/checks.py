@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -16,9 +17,9 @@ from django.utils.translation import gettext_lazy as _
 from appliance.settings.sign_in import is_loopback_name as is_loopback_host
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
+from dashboard.connect.tls import first_end, tls_check
 from dashboard.status.board import Snapshot
 from dashboard.status.check import Check, Level
-from dashboard.status.words import accounts_in_words, in_words
 from gantrymq.timeouts import timeout
 
 REACH_TIMEOUT_S = 2.0
@@ -42,7 +43,8 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None, proxies: Sequence
     ]
     at_proxies = [_proxy(address, why) for address, why in zip(proxies, reached[len(brokers) :], strict=True)]
     name_server = _answering(gettext("Name server"), gateway.namesrv, cluster.why)
-    return [name_server, *found, *at_proxies, *_doors(snapshot)]
+    answering = [broker.address for broker, why in zip(brokers, reached, strict=False) if why is None]
+    return [name_server, *found, *at_proxies, *await _doors(snapshot, answering)]
 
 
 def _brokers(tried: Sequence[tuple[BrokerRef, str | None]]) -> list[Check]:
@@ -100,34 +102,25 @@ def _answering(what: str, address: str, why: str | None) -> Check:
     return Check(Level.GOOD, what, gettext("%(address)s answers") % told)
 
 
-def _doors(snapshot: Snapshot | None) -> list[Check]:
-    """TLS and accounts, as the brokers say."""
+async def _doors(snapshot: Snapshot | None, brokers: Sequence[str]) -> list[Check]:
+    """TLS and accounts, as the brokers say. brokers: addresses that answer."""
     services = [broker.facts.services for broker in snapshot.masters if broker.facts is not None] if snapshot else []
     tls = sorted({one.tls for one in services if one.tls})
-    accounts = sorted({one.accounts for one in services if one.accounts})
-    if not tls and not accounts:
-        return [Check(Level.WARN, gettext("TLS and accounts"), gettext("unknown: these brokers do not report it"))]
-    enforced = any("enforcing" in one for one in tls)
-    return [
-        Check(
-            Level.GOOD,
-            gettext("TLS"),
-            ", ".join(map(in_words, tls)) or gettext("unknown"),
-            gettext("Clients without TLS are rejected: set tls=True in Python, -Dtls.enable=true in Java.")
-            if enforced
-            else "",
-        ),
-        Check(
-            Level.GOOD,
-            gettext("Accounts"),
-            ", ".join(map(accounts_in_words, accounts)) or gettext("unknown"),
-            ""
-            if accounts in ([], ["off"])
-            else gettext(
-                "A client needs an access key and a secret key: gantry admin accounts set NAME --secret generate."
-            ),
-        ),
-    ]
+    ends_at = await first_end(brokers) if any(mode != "disabled" for mode in tls) else None
+    return [tls_check(tls, ends_at, datetime.now(UTC)), _accounts(sorted({one.accounts for one in services}))]
+
+
+def _accounts(told: Sequence[str]) -> Check:
+    """told: of the brokers: "off", or how many accounts there are."""
+    title, known = gettext("Accounts"), [one for one in told if one]
+    if not known:
+        return Check(Level.WARN, title, gettext("unknown: these brokers do not report it"))
+    if known == ["off"]:
+        return Check(Level.GOOD, title, gettext("off: clients need no account"))
+    action = gettext("A client needs an access key and a secret key: gantry admin accounts set NAME --secret generate.")
+    if "off" in known:
+        return Check(Level.WARN, title, gettext("required by some brokers and not by others"), action)
+    return Check(Level.GOOD, title, gettext("required: a client without an account is rejected"), action)
 
 
 async def _why_not(address: str) -> str | None:

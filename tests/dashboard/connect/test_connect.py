@@ -90,7 +90,9 @@ async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatc
         found["Address of broker-a"].level is Level.WARN
         and "only this machine" in found["Address of broker-a"].evidence
     )
-    assert found["Accounts"].evidence == "off" and accounts_in_words("1 accounts") == "1 account"
+    assert found["Accounts"].evidence == "off: clients need no account"
+    assert found["TLS"].evidence == "off: clients connect without TLS"
+    assert accounts_in_words("1 accounts") == "1 account"
 
     async def two() -> ClusterView:
         address = (await cluster()).brokers[0].address
