@@ -22,7 +22,7 @@ from dashboard.limits.names import current
 from dashboard.models.latency import LatencyBlock
 
 SHARES = (0.5, 0.95, 0.99)
-STYLES = ("in", "out", "lag")
+STYLES = ("p50", "p95", "p99")  # of the style sheet
 
 
 @dataclass(slots=True)

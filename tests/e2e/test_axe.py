@@ -36,7 +36,7 @@ LOOKS: tuple[tuple[int, str, dict[str, Any]], ...] = (
     (1280, "light", {}),
     (1280, "dark", {"runOnly": ["color-contrast"]}),
 )
-WIDTHS = (390, 1280)
+WIDTHS = (390, 1280, 1920)
 HEIGHT = 900
 FURTHER = ("/no-such-page", f"/topic/{TOPIC}?send=1", "/topics?new=1", "/groups?q=nothing-has-this-name")
 # Screens that must have been looked at, whatever the addresses are called.
@@ -51,6 +51,16 @@ KNOWN = {
 }  # fmt: skip
 CHINESE = ["/", "/topics", f"/topic/{TOPIC}", "/groups", "/dead-letters", "/alerts", "/connect"]  # one of each kind
 DOCS = ("", "operations/backup.html", "reference/messages.html", "glossary.html")
+WRAPPED = """
+const lines = (part) => {
+  const range = document.createRange();
+  range.selectNodeContents(part);
+  return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+};
+return [...document.querySelectorAll('.nav a > span:first-of-type, .who-name small')]
+  .filter((part) => lines(part) > 1 || part.scrollWidth > part.clientWidth && part.clientWidth)
+  .map((part) => part.textContent);
+"""
 IS_PAGE = """
 const [address, done] = arguments;
 fetch(address).then(async (answer) => done((await answer.text()).includes('<main ')), () => done(false));
@@ -193,7 +203,9 @@ def look(browser: webdriver.Chrome, axe: str, url: str, addresses: list[str]) ->
     found = []
     for address in in_turn(addresses):
         browser.get(url + address)
-        found += [(address, width, "too wide") for width in WIDTHS if is_too_wide(browser, width)]
+        for width in WIDTHS:
+            found += [(address, width, "too wide")] if is_too_wide(browser, width) else []
+            found += [(width, "the menu wraps", text) for text in browser.execute_script(WRAPPED)]
         for width, theme, options in in_all(LOOKS[:2], long=LOOKS):
             resize(browser, width)
             if browser.execute_script("return !window.axe"):  # also of a page that loaded itself anew meanwhile

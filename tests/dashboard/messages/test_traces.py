@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 import pytest_asyncio
 
 from dashboard.cluster import units
@@ -112,6 +114,23 @@ async def test_the_page_shows_them_and_leads_to_the_messages_life(told: Told, lo
     assert {step["group"] for step in steps} == {"", told.group}
     assert all(f"+{units.milliseconds(step['after_ms'])}" in text for step in steps)
     assert (await client.get("/trace/no-such")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", [("Open a message by its id", "Open message"), ("Search the traces", "Search traces")]),
+        ("zh-hans", [("按消息 ID 打开消息", "打开消息"), ("搜索轨迹", "搜索轨迹")]),
+    ],
+)
+async def test_its_two_searches_are_told_apart_by_heading_and_button(
+    gateway: Gateway, log_in: Client, language: str, words: list[tuple[str, str]]
+) -> None:
+    client = await log_in("reader")
+    await client.post("/preferences/language", {"language": language, "back": "/traces"})
+    forms = re.findall(r'<form class="finder".*?</form>', (await client.get("/traces")).content.decode(), re.DOTALL)
+    found = [(re.findall(r"<h2[^>]*>(.*?)</h2>", form), re.findall(r"<button>(.*?)</button>", form)) for form in forms]
+    assert found == [([heading], [button]) for heading, button in words]
 
 
 async def test_a_search_goes_on_from_its_cursor_and_misses_nothing(
