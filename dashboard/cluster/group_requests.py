@@ -133,10 +133,11 @@ class GroupCalls:
         running = await self._running(name, asked)
         leases = [(broker.name, told.answer) for broker, told in told_leases]
         known = {failure.what: failure for failure in (*even_more, *more, *failures)}
+        is_broadcasting = any(found.is_broadcasting for _, found in members)
         return GroupDetail(
             name=name,
             settings=tuple(settings),
-            queues=tuple(_queue_places(name, places, _owners(running))),
+            queues=() if is_broadcasting else tuple(_queue_places(name, places, _owners(running))),
             clients=tuple(_clients(members)),
             subscriptions=_subscriptions(members),
             parties=next((tuple(found.disagreement) for _, found in members if found.disagreement), ()),
@@ -250,6 +251,9 @@ class GroupCalls:
             self._calls.ask_brokers(brokers, lambda admin, broker: _members(admin, broker, group)),
         )
         missing = {failure.what: failure for failure in (*failures, *silent)}
+        is_broadcasting = any(found.is_broadcasting for _, found in members)
+        if is_broadcasting:  # what brokers have is of another time, when its members shared the queues
+            stats = []
         places = [place for _, table in stats for place in table.offset_table.values()]
         lags = [place.lag for place in places]
         times = [known_lag_ms(lag, place.lag_ms) for lag, place in zip(lags, places, strict=True)]
@@ -268,10 +272,11 @@ class GroupCalls:
             len({one.client_id for _, found in members for one in found.connection_set}) if members else None,
             any(found.disagreement for _, found in members),
             any(not item.consume_enable for item in settings),
-            why or (None if places else gettext("it has no offsets yet")),
+            why or (None if places else no_lag(is_broadcasting)),
             bool(missing),
             _by_topic(stats),
             max((place.oldest_lease_ms for place in places), default=0),
+            is_broadcasting,
         )
 
     async def _running(
@@ -291,6 +296,13 @@ class GroupCalls:
         some = list(asked.items())[:OWNERS_ASKED_MAX]
         infos = await asyncio.gather(*(ask(client_id, broker) for client_id, broker in some))
         return {client_id: info for (client_id, _), info in zip(some, infos, strict=True) if info}
+
+
+def no_lag(is_broadcasting: bool) -> str:
+    """Why no broker knows a lag of a group without offsets."""
+    if is_broadcasting:
+        return gettext("Broadcasting: each member keeps its own offsets, so the brokers know no lag.")
+    return gettext("it has no offsets yet")
 
 
 def _owners(running: dict[str, dict[str, Any]]) -> dict[MessageQueue, str]:

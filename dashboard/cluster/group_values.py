@@ -36,6 +36,7 @@ class GroupSummary:
     is_partial: bool = False
     places: tuple[GroupPlace, ...] = ()
     oldest_lease_ms: int = 0
+    is_broadcasting: bool = False  # each member keeps its own offsets: no broker knows a lag
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from gantrymq.client.admin.results import QueueMove
 class GroupOut(Out):
     """A consumer group in a list. lag: messages not consumed yet; lag_ms: age of the oldest of them.
 
+    is_broadcasting: each member keeps its own offsets, so that no lag is known.
     is_partial: a broker did not answer, so that the numbers are the least that can be; problem names it.
     """
 
@@ -32,6 +33,7 @@ class GroupOut(Out):
     members: int | None
     disagrees: bool
     is_suspended: bool
+    is_broadcasting: bool = False
     last_consumed_stored_at: MaybeFromMs = named("last_consumed_ms")
     problem: str | None = named("why", None)
     is_partial: bool = False

@@ -35,6 +35,7 @@ class State(StrEnum):
     CATCHING_UP = "catching up"
     STEADY = "steady"
     UP_TO_DATE = "up to date"
+    BROADCASTING = "broadcasting"
 
 
 class Direction(StrEnum):
@@ -62,6 +63,7 @@ def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> Watch
         last_consumed_ms=row.last_consumed_ms, why=row.why, history=_history(row, before, now),
         idle_since=_idle_since(row, before),
         seen_since=before.seen_since if before is not None else now, oldest_lease_ms=row.oldest_lease_ms,
+        is_broadcasting=row.is_broadcasting,
     )  # fmt: skip
     return replace(group, rising_since=_rising_since(group, before))
 
@@ -127,6 +129,8 @@ def state(group: WatchedGroup) -> State:
     """What the group is doing. What keeps it from consuming at all comes first."""
     if group.is_suspended:
         return State.HELD_BACK
+    if group.is_broadcasting:
+        return State.BROADCASTING
     if group.members is None or group.lag is None:
         return State.UNKNOWN if group.members is None else _idle(group)
     if group.members == 0 or group.lag == 0:

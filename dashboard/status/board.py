@@ -233,6 +233,7 @@ class WatchedGroup:
     rising_since: float | None = None  # its lag has grown from then on
     seen_since: float = 0.0
     oldest_lease_ms: int = 0  # how long ago the message was delivered that is longest in flight; 0: none is
+    is_broadcasting: bool = False  # each member keeps its own offsets
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ _KNOWN = {
     "catching up": gettext_noop("catching up"),
     "steady": gettext_noop("steady"),
     "up to date": gettext_noop("up to date"),
+    "broadcasting": gettext_noop("broadcasting"),
     "growing": gettext_noop("growing"),
     "shrinking": gettext_noop("shrinking"),
     # topics and messages

@@ -154,6 +154,11 @@ class ConsumerConnection(Body):
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
     disagreement: list[SubscriptionParty] | None = json_field(read=list_of(SubscriptionParty), default=None)
 
+    @property
+    def is_broadcasting(self) -> bool:
+        """Whether members are here and each keeps its own offsets."""
+        return bool(self.connection_set) and self.message_model == "BROADCASTING"
+
 
 @dataclass
 class ProducerConnection(Body):

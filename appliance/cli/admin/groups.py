@@ -37,9 +37,21 @@ async def list_groups(admin: AdminClient, arguments: argparse.Namespace) -> Show
         clients = len(found.client_ids) if found is not None else None
         place = progress.get(group)
         topics = sorted({each.queue.topic for each in place.queues}) if place else []
-        lag = place.lag if place else None
-        rows.append([group, clients, lag, place.consume_tps if place else None, ", ".join(topics) or None])
-        documents.append({"group": group, "members": clients, "lag": lag, "topics": topics, "brokers": known[group]})
+        keeps = found is not None and found.is_broadcasting
+        lag = place.lag if place and not keeps else None
+        rows.append(
+            [
+                group,
+                clients,
+                "kept by members" if keeps else lag,
+                place.consume_tps if place else None,
+                ", ".join(topics) or None,
+            ]
+        )
+        documents.append(
+            {"group": group, "members": clients, "isBroadcasting": keeps, "lag": lag, "topics": topics,
+             "brokers": known[group]}
+        )  # fmt: skip
     lines = table(
         ("group", "members", "lag", "out/s", "topics"), rows, empty="no groups; --all shows system groups too"
     )
@@ -98,11 +110,15 @@ async def show_lag(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     if arguments.clients:
         columns.append("client")
     lines = table(columns, rows, empty=f"{arguments.group} has no offsets{_on(arguments.topic)}")
-    if rows:
+    is_broadcasting = (await admin.groups.members(arguments.group)).is_broadcasting
+    if is_broadcasting:
+        lines.append("it broadcasts: each member keeps its own offsets, so the brokers know no lag")
+    elif rows:
         lines.append(_sum(progress))
     document = {
         "group": arguments.group,
-        "lag": progress.lag,
+        "isBroadcasting": is_broadcasting,
+        "lag": None if is_broadcasting else progress.lag,
         "consumeTps": progress.consume_tps,
         "queues": [
             {

@@ -30,6 +30,11 @@ class GroupMembers:
         return any(connection.connection_set for connection in self.by_broker.values())
 
     @property
+    def is_broadcasting(self) -> bool:
+        """Whether the connected members broadcast: each keeps its own offsets, so brokers know no lag."""
+        return any(one.is_broadcasting for one in self.by_broker.values())
+
+    @property
     def keeps_offsets(self) -> bool:
         """Whether a connected member writes offsets itself; of those that pop, the broker keeps them."""
         return any(one.connection_set and one.consume_type != CONSUME_POP for one in self.by_broker.values())

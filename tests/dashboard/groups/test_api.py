@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
-from dashboard.models.management import User
+from dashboard.models.management import Role, User
+from gantrymq import MessageModel
 from gantrymq.message.model import Message
-from tests.dashboard.conftest import Topic, api_for
+from tests.appliance.cli.running_gantry import run_gantry
+from tests.dashboard.conftest import Client, Topic, api_for
 from tests.dashboard.group_places import placed
 from tests.dashboard.groups.group_members import consuming, waited_for
 from tests.harness import ServingCluster
@@ -42,6 +45,37 @@ async def test_groups_are_listed_with_their_lag_in_time(users: Users, gateway: G
     assert sorted(rates) == ["in_rate", "out_rate"] and "lag" not in whole["trend"], "each figure once"
     assert (await api.call("get", "/groups/rest-nowhere"))[0] == 404
     assert (await api.call("get", "/groups?topic=rest-nowhere"))[0] == 404
+
+
+async def test_no_lag_is_made_up_for_a_group_that_broadcasts(
+    log_in: Client, gateway: Gateway, make_topic: Topic, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Offsets that brokers have are of the time when its members shared the queues."""
+    await group_with_lag(gateway, make_topic, "rest-casting")
+    browser = await log_in("reader")
+    api = await api_for(await User.objects.aget(role=Role.READER), "read")
+    model = MessageModel.BROADCASTING
+    async with consuming(gateway, "rest-casting", "rest-casting-topic", model=model, offsets_folder=tmp_path):
+
+        async def is_known() -> bool:
+            return bool((await api.call("get", "/groups/rest-casting"))[1]["trend"]["state"] == "broadcasting")
+
+        await waited_for(is_known)
+        status, listed = await api.call("get", "/groups?q=rest-casting")
+        [group] = listed["items"]
+        assert (status, group["is_broadcasting"], group["lag"], group["members"]) == (200, True, None, 1)
+        assert "own offsets" in group["problem"]
+        status, whole = await api.call("get", "/groups/rest-casting")
+        assert (whole["lag"], whole["queues"], whole["trend"]["state"]) == (None, [], "broadcasting")
+        for language, words in (("en", "each member keeps its own offsets"), ("zh-hans", "广播")):
+            await browser.post("/preferences/language", {"language": language, "back": "/"})
+            page = (await browser.get("/group/rest-casting")).content.decode()
+            assert words in page and "up to date" not in page and "已追上" not in page, language
+        for verb, words in (("lag", "each member keeps its own offsets"), ("list", "kept by members")):
+            args = ("rest-casting",) if verb == "lag" else ()
+            ran = await asyncio.to_thread(run_gantry, capsys, "admin", "-n", gateway.namesrv, "groups", verb, *args)
+            assert ran.code == 0 and words in ran.out, ran
 
 
 @pytest.mark.parametrize(
