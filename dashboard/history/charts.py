@@ -198,7 +198,10 @@ async def marks_of(begin: int, until: int, step: int, principal: Principal | Non
     """Restarts and new masters; changes too, for who may see the audit log. The newest, if there are many."""
     since, end = datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(until, UTC) + timedelta(seconds=1)
     restarts = HistoryMark.objects.filter(at__gte=since, at__lt=end).order_by("-at")[:MARKS_MAX]
-    found = [Mark(one.at.timestamp(), _event(one.text)) async for one in restarts]
+    kept = [one async for one in restarts]
+    promoted = {one.at for one in kept if " master " in one.text}  # began anew while it had its old name
+    found = [Mark(one.at.timestamp(), _event(one.text)) for one in kept
+             if " master " in one.text or one.at not in promoted]  # fmt: skip
     if principal is not None and principal.may(Permission.AUDIT_READ):
         rows = AuditEntry.objects.filter(at__gte=since, at__lt=end, result=Result.DONE)
         rows = rows.exclude(way=Way.REMOTING, who=OWN_ACCOUNT).exclude(action__startswith="log")

@@ -26,6 +26,7 @@ BLOCKS_A_TURN = 500
 KEPT = {SECOND: timedelta(days=1), MINUTE: timedelta(days=30), HOUR: timedelta(days=30)}
 FORGET_EACH_S = 3600.0
 MARKS_MAX = 1000
+BEGINS_WITHIN_S = 60.0  # a new master began anew for that; Apache's do not
 
 
 class HistoryKeeper:
@@ -59,7 +60,8 @@ class HistoryKeeper:
             found = boot_ms / 1000, f"{name} started"
         if not broker.is_slave:
             if self._masters.get(name, address) != address:
-                found = facts.at, f"{name} master {address}"
+                began = boot_ms / 1000
+                found = began if facts.at - began < BEGINS_WITHIN_S else facts.at, f"{name} master {address}"
             self._masters[name] = address
         self._boots[address] = boot_ms
         if found is not None and len(self._marks) < MARKS_MAX:

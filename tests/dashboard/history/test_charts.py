@@ -99,6 +99,8 @@ async def test_another_master_is_one_mark_and_no_restarts_of_brokers_that_change
 
     keeper = HistoryKeeper(lambda: NOON - 7200.0)
     keeper.note(at(0, ("h:1", 0, 1), ("h:2", 1, 2), ("h:3", 2, 3)))
+    keeper.note(at(4, ("h:2", 1, 2), ("h:3", 2, (NOON + 4) * 1000)))  # it begins anew before its name is known
+    await keeper.write()
     keeper.note(at(5, ("h:3", 0, (NOON + 4) * 1000), ("h:2", 1, 2), ("h:1", 2, (NOON + 5) * 1000)))
     await keeper.write()
     notified = Change(who="", way=Way.REMOTING, address="", action="broker notified of a new master", target="b",
