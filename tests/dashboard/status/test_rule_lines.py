@@ -54,7 +54,7 @@ def test_what_is_acknowledged_is_told_after_what_is_not() -> None:
     known = alert(Level.BAD, "billing", is_acknowledged=True)
     assert judged(known).sentence == "Lag: billing"
     verdict = judged(known, groups=(BEHIND,))
-    assert (verdict.level, verdict.sentence) == (Level.BAD, "orders-mail is behind, and 1 more")
+    assert (verdict.level, verdict.sentence) == (Level.WARN, "orders-mail is behind, and 1 more")
     both = judged(alert(Level.WARN, "a"), groups=(BEHIND,), acknowledged=frozenset({"group orders-mail"}))
     assert both.sentence == "Lag: a, and 1 more" and both.problems[1].is_acknowledged
 
