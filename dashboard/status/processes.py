@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import psutil
 
 from dashboard.language.sentences import gettext
-from dashboard.status.words import ending_in_words
+from dashboard.language.told import told_in_words
 
 
 class Supervisor(Protocol):
@@ -103,7 +103,7 @@ def _own_facts(now: float) -> list[ProcessFacts]:
         facts = replace(
             facts,
             note=gettext("the one before %(reason)s, at %(time)s")
-            % {"reason": ending_in_words(str(last["reason"])), "time": _clock(last["at"])},
+            % {"reason": told_in_words(str(last["reason"])), "time": _clock(last["at"])},
         )
     above = _facts("gantry up", "guardian", _guardian.guardian_pid, "running", 0, _guardian_started_at(), "", now)
     return [above, facts]

@@ -126,21 +126,6 @@ def disk_in_words(told: str) -> str:
     return gettext("%(free)s free of %(total)s.") % {"total": found[1], "free": found[2]} if found else told
 
 
-_ENDINGS = {
-    re.compile(r"ended with exit code (?P<code>\d+)"): gettext_noop("ended with exit code %(code)s"),
-    re.compile(r"was killed by (?P<signal>SIG\w+|signal \d+)"): gettext_noop("was killed by %(signal)s"),
-    re.compile(r"did not answer for (?P<time>[\d.e+]+) s"): gettext_noop("did not answer for %(time)s s"),
-}
-
-
-def ending_in_words(told: str) -> str:
-    """How a process ended, as its supervisor tells it."""
-    for pattern, text in _ENDINGS.items():
-        if found := pattern.fullmatch(told):
-            return gettext(text) % found.groupdict()
-    return told
-
-
 _OFF = re.compile(r"off \((?P<why>.+)\)")
 _WHY_OFF = {
     "it is a slave, which accepts no messages; copying uses it": gettext_noop(

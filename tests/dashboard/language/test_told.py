@@ -36,3 +36,29 @@ async def test_each_trouble_of_etcd_is_said_in_the_language_of_the_page(alarms: 
     with translation.override("zh-hans"):
         chinese = again(known)
     assert chinese != told and "etcd" in chinese
+
+
+@pytest.mark.parametrize(
+    ("told", "values"),
+    [
+        ("was killed by SIGKILL", ["SIGKILL"]),
+        ("ended with exit code -9", ["-9"]),
+        ("did not answer for 12.5 s", ["12.5"]),
+        (
+            "broker-a: its log takes 1.2 GiB now and will take up to 3 GiB at its retention of 48 h; the disk has "
+            "5.0 GiB for it until it is 85 % full, so messages may be deleted after about 30 h.",
+            ["broker-a", "1.2 GiB", "3 GiB", "48", "5.0 GiB", "85 %", "30"],
+        ),
+        (
+            "b: 1,024 bytes of the log at physical offset 77 are damaged and not counted; they held messages stored "
+            "from 2026-11-21 07:30 to 2026-11-21 08:00 UTC",
+            ["1,024 bytes", "77", "2026-11-21 07:30", "2026-11-21 08:00"],
+        ),
+    ],
+)
+def test_a_sentence_is_known_by_its_text_and_keeps_its_values(told: str, values: list[str]) -> None:
+    with translation.override(PLAIN):
+        assert told_in_words(told) == told
+    with translation.override("zh-hans"):
+        chinese = told_in_words(told)
+    assert chinese != told and all(value in chinese for value in values)
