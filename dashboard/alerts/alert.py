@@ -36,8 +36,8 @@ class Rule:
 class Alert:
     """One alert. rule: None for one that a check opened; subject is then the check's name.
 
-    level, title: of a check's worst moment; text: of a rule the last value, of a check what showed it at first; worst:
-    of a check the last text at the highest level. row: its primary key once it is written, at written_at.
+    level, title: of a check's worst moment; text: what showed it as it opened; last: what shows it now; worst: of a
+    check the last text at the highest level. row: its primary key once it is written, at written_at.
     stays_until: of one that the process before left open; it is not over sooner.
     """
 
@@ -55,3 +55,9 @@ class Alert:
     written_at: float | None = None
     is_told: bool = False
     stays_until: float = 0.0
+    last: str = ""
+
+    @property
+    def present(self) -> str:
+        """What shows it now, as far as it was looked at since it opened, or since a restart."""
+        return self.last or self.text

@@ -27,6 +27,7 @@ from dashboard.alerts.sending.channel_kinds import KINDS as KINDS_OF_CHANNELS
 from dashboard.alerts.sending.notices import ACKNOWLEDGED, FIRED, RESOLVED, Notice, Told, notice_of
 from dashboard.language.sentences import again, codes_of
 from dashboard.models.alerts import AlertChannel, AlertDelivery, AlertRow, AlertRule, DeliveryState
+from dashboard.status.board import board
 from dashboard.status.check import Level
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,13 @@ def _alert(row: AlertRow, rule: Rule | None) -> Alert:
         rule, row.subject, row.level, row.said("title"), row.said("text"), begun_at, seen_at, worst=row.said("worst"),
         row=row.pk, written_at=seen_at, is_told=row.is_told,
     )  # fmt: skip
+
+
+def with_present(row: AlertRow) -> AlertRow:
+    """The row, with what shows the alert now where that is not what opened it."""
+    now = again(board.present_of_alerts.get(row.pk, "")) if row.ended_at is None else ""
+    row.present = "" if now == row.said("text") else now
+    return row
 
 
 def acknowledged() -> set[int]:
@@ -190,7 +198,7 @@ def channels_of(rule: int) -> list[AlertChannel]:
 def _told(alert: Alert, row: AlertRow) -> Told:
     path = (page_of_subject(alert.rule.kind, alert.subject) if alert.rule else "") or "/"
     return Told(
-        alert.subject, again(alert.title), again(alert.text), Level(alert.level).word, alert.begun_at,
+        alert.subject, again(alert.title), again(alert.present), Level(alert.level).word, alert.begun_at,
         alert.ended_at, address_of_page(path), f"{row.begun_at.timestamp():.0f}-{row.pk}",
         row.acknowledged_by, row.assigned_to, next((note.text for note in reversed(row.notes.all())), ""),
     )  # fmt: skip
@@ -201,6 +209,6 @@ def _log(message: str, event: str, alert: Alert) -> None:
         "event": event,
         "rule": alert.rule.name if alert.rule else "",
         "subject": alert.subject,
-        "value": alert.text,
+        "value": alert.present,
     }
     logger.log(logging.WARNING if event == "alert_opened" else logging.INFO, message, extra=facts)

@@ -84,7 +84,7 @@ def _take(alert: Alert, check: Check, now: float) -> None:
         alert.written_at = None
     if check.level >= alert.level:
         alert.level, alert.title, alert.worst = check.level, check.title, check.evidence
-    alert.seen_at = now
+    alert.seen_at, alert.last = now, check.evidence
 
 
 def _is_due(alert: Alert, now: float) -> bool:

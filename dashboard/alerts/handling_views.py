@@ -12,6 +12,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from dashboard.access.permissions import ACT, Permission, requires
 from dashboard.alerts import handling
+from dashboard.alerts.alert_rows import with_present
 from dashboard.alerts.causes import page_of_alert
 from dashboard.alerts.editing import NotTaken
 from dashboard.alerts.rules import mute_of, mutes_in_force
@@ -34,7 +35,7 @@ async def alert(request: HttpRequest, alert_id: int) -> HttpResponse:
     muted = await sync_to_async(lambda: mute_of(row, mutes_in_force()) if row.rule else None)()
     may = request.principal.may(Permission.ALARMS_WRITE)  # type: ignore[attr-defined]
     context = {
-        "row": row,
+        "row": with_present(row),
         "mute": muted,
         "why": page_of_alert(row),
         "notes": [one async for one in row.notes.all()],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from django.utils.translation import gettext_noop
 
@@ -64,6 +65,8 @@ class Kind:
         """A value for people."""
         if self.unit == "s":
             return units.duration(round(value))
+        if value == inf:  # a disk that no longer fills up
+            return gettext("not filling up")
         if self.unit == "h":
             return units.duration(round(value * 3600))
         if self.unit == "%":

@@ -132,13 +132,12 @@ class RuleAlerts:
         self.open[key] = Alert(rule, key[1], self._level(rule, key[1]), rule.title_of(key[1]), text, began, now)
 
     def _go_on(self, alert: Alert, rule: Rule, kind: Kind, value: float, now: float) -> None:
-        alert.seen_at = now
+        alert.seen_at, alert.last = now, self._text(rule, alert.subject, kind, value)
         is_clear = not kind.is_beyond(value, rule.threshold) and (
             value >= rule.clear if kind.is_below else value <= rule.clear
         )
         if not is_clear:
             alert.clear_since = None
-            alert.text = self._text(rule, alert.subject, kind, value)
         elif alert.clear_since is None:
             alert.clear_since = now
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast
 from ninja import Field, Schema
 
 from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
+from dashboard.alerts.alert_rows import with_present
 from dashboard.alerts.editing import RuleValues, shown_settings
 from dashboard.alerts.sending.channel_kinds import described
 from dashboard.models.alerts import AlertChannel, AlertMute, AlertNote, AlertRow, AlertRule
@@ -110,9 +111,10 @@ class AlertNoteOut(Out):
 
 
 class AlertOut(Out):
-    """One alert. rule_id null: a check of the Overview opened it, subject is its name; level, title and worst are of
-    its worst moment then. ended_at null: it is open. is_told: channels got it. acknowledged_at null: it is not
-    acknowledged. assigned_to: an account's name, "" for none.
+    """One alert. text: as it opened; present: what shows it now, null once it is resolved. rule_id null: a check of
+    the Overview opened it, subject is its name; level, title and worst are of its worst moment then. ended_at
+    null: it is open. is_told: channels got it. acknowledged_at null: it is not acknowledged. assigned_to: an
+    account's name, "" for none.
     """
 
     id: int
@@ -121,6 +123,7 @@ class AlertOut(Out):
     level: RuleLevelName
     title: str
     text: str
+    present: str | None
     worst: str
     started_at: datetime = named("begun_at")
     ended_at: datetime | None
@@ -134,7 +137,8 @@ class AlertOut(Out):
     @classmethod
     def of_row(cls, row: AlertRow) -> AlertOut:
         notes = [AlertNoteOut.of(note) for note in row.notes.all()]
-        return cls.of(row, level=_level(row.level), worst=row.worst or row.text, notes=notes)
+        present = (with_present(row).present or row.text) if row.ended_at is None else None
+        return cls.of(row, level=_level(row.level), present=present, worst=row.worst or row.text, notes=notes)
 
 
 class AcknowledgedIn(Given):

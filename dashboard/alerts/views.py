@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from dashboard.access.permissions import ACT, FORM, Permission, requires
 from dashboard.alerts import editing, preview
-from dashboard.alerts.alert_rows import kept_days
+from dashboard.alerts.alert_rows import kept_days, with_present
 from dashboard.alerts.causes import page_of_alert
 from dashboard.alerts.forms import MuteForm, RuleForm, choices_of, rule_initial
 from dashboard.alerts.kinds import KINDS, name_in_words
@@ -39,7 +39,7 @@ async def alerts(request: HttpRequest) -> HttpResponse:
     page = page_of(request, range(total := await rows.acount()), PAGE_ALERTS)
     start = page.rows[0] if page.rows else 0
     context = await sync_to_async(_context)() | {
-        "history": [row async for row in rows[start : start + PAGE_ALERTS]],
+        "history": [with_present(row) async for row in rows[start : start + PAGE_ALERTS]],
         "q": wanted, "only_open": only_open, "total": total, "page": page.number, "pages": page.pages,
         "kept_days": kept_days(),
         "would_have_days": preview.DAYS,
@@ -176,7 +176,7 @@ def _context() -> dict[str, Any]:
     for channel in AlertChannel.objects.all():
         newest[channel] = channel.deliveries.order_by("-pk").first()
     return {
-        "open": [(row, mute_of(row, mutes) if row.rule else None, page_of_alert(row)) for row in rows],
+        "open": [(with_present(row), mute_of(row, mutes) if row.rule else None, page_of_alert(row)) for row in rows],
         "rules": [(row, KINDS.get(row.kind), _shown(row)) for row in shown_rules()],
         "deleted": deleted_rules(),
         "channels": [(channel, editing.shown_settings(channel), last) for channel, last in newest.items()],

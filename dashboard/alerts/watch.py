@@ -97,6 +97,11 @@ class AlertWatch:
         }
         await sync_to_async(alert_rows.write)(self._by_rules)
         await sync_to_async(alert_rows.write_checks)(self._by_checks, time.time())
+        self._board.present_of_alerts = {
+            alert.row: alert.present
+            for alert in (*self._by_rules.open.values(), *self._by_checks.open())
+            if alert.row is not None
+        }
         self._board.muted = await sync_to_async(muted_now)()
         if time.monotonic() - self._forgotten_at >= FORGET_EACH_S:
             await sync_to_async(alert_rows.forget)()
@@ -147,7 +152,7 @@ def _as_check(rule: Rule, alert: Alert, is_acknowledged: bool) -> Check:
     return Check(
         Level(alert.level),
         alert.title,
-        alert.text,
+        alert.present,
         name=f"{rule.pk}: {alert.subject}",
         link=reverse("alerts"),
         rules=(RuleKind(rule.kind),),

@@ -147,6 +147,8 @@ class AlertRow(RowWithWords):
 
     objects = AlertQuery.as_manager()
 
+    present = ""  # what shows it now, beside text; "" where nothing newer is known
+
     @property
     def texts(self) -> dict[str, str]:
         """title, text and worst for a page; worst is "" where text says it."""

@@ -327,6 +327,7 @@ class Board:
         self.open_of_rules = 0  # alerts, as of the last look; the next snapshot carries it
         self.alerts_of_rules: tuple[Check, ...] = ()
         self.muted: tuple[int, datetime] | None = None
+        self.present_of_alerts: dict[int, str] = {}  # what shows the open ones now, by row
         self.acknowledged: frozenset[tuple[int | None, str]] = frozenset()  # open alerts: rule (None: a check), subject
         self.of_rules_too: frozenset[str] = frozenset()  # identities of checks whose alerts rules have opened
         self.points: deque[Point] = deque(maxlen=HISTORY_S)
@@ -344,6 +345,7 @@ class Board:
         self.alerts_of_rules = ()
         self.muted = None
         self.acknowledged = frozenset()
+        self.present_of_alerts = {}
         self.of_rules_too = frozenset()
         self.points.clear()
 

@@ -11,8 +11,10 @@ from django.utils import timezone
 
 from dashboard.alerts import alert_rows
 from dashboard.alerts.check_alerts import CheckAlerts
+from dashboard.language.sentences import gettext
 from dashboard.models.alerts import AlertRow
-from dashboard.models.management import User
+from dashboard.models.management import Role, User
+from dashboard.status.board import board
 from dashboard.status.check import Check, Level
 from tests.dashboard.conftest import Client, api_for
 
@@ -87,6 +89,25 @@ async def test_rest_shows_the_same(users: dict[str, User]) -> None:
     assert (status, answer["total"], [one["title"] for one in answer["items"]]) == (200, 2, ["goes on"])
     assert answer["items"][0]["ended_at"] is None and answer["items"][0]["rule_id"] is None
     assert (await reader.call("get", "/alerts?q=ENDED"))[1]["total"] == 1
+
+
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+async def test_an_open_alert_says_what_is_now_and_what_was_as_it_opened(log_in: Client, language: str) -> None:
+    one, over = row("behind: g", days_ago=0, ended=False), row("was behind", days_ago=0)
+    for each in (one, over):
+        each.text = each.worst = "5 min"
+        await each.asave()
+    now = gettext("%(rate)s msg/s") % {"rate": "12"}
+    board.present_of_alerts = {one.pk: now, over.pk: now}
+    client = await log_in("reader")
+    await client.post("/preferences/language", {"language": language, "back": "/alerts"})
+    here, opened = {"en": ("12 msg/s", "as it opened: 5 min"), "zh-hans": ("12 条/秒", "触发时：5 min")}[language]
+    for address, times in (("/alerts", 2), (f"/alerts/{one.pk}", 1), (f"/alerts/{over.pk}", 0)):
+        page = (await client.get(address)).content.decode()
+        assert (page.count(here), page.count(opened)) == (times, times), address
+    api = await api_for(await User.objects.aget(role=Role.READER), "read")
+    found = {each["id"]: (each["text"], each["present"]) for each in (await api.call("get", "/alerts"))[1]["items"]}
+    assert found == {one.pk: ("5 min", "12 msg/s"), over.pk: ("5 min", None)}
 
 
 async def test_an_empty_list_says_what_will_stand_there(log_in: Client) -> None:

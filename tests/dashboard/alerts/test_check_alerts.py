@@ -55,7 +55,7 @@ def test_its_worst_moment_is_kept_and_how_it_began() -> None:
     book.note([problem("91 %", Level.BAD)], 6.0)
     assert book.due(6.0) == [alert]  # worse is written at once
     book.note([problem("76 %")], 7.0)
-    assert (alert.text, alert.worst, alert.level) == ("75 %", "91 %", Level.BAD)
+    assert (alert.text, alert.present, alert.worst, alert.level) == ("75 %", "76 %", "91 %", Level.BAD)
     assert alert.title == "disk 91 %"
 
 

@@ -26,6 +26,10 @@ def test_it_rings_after_it_lasted_and_says_since_when() -> None:
     [alarm] = book.open.values()
     assert (alarm.begun_at, alarm.title) == (0, "behind: g")
     assert alarm.text.startswith("5\u202fmin; the alert opens at or above 5")
+    told(book, BEHIND, {"g": 720.0}, 11)
+    assert alarm.text.startswith("5\u202fmin;") and alarm.present.startswith("12\u202fmin; the alert opens at or above")
+    told(book, BEHIND, {"g": 60.0}, 12)
+    assert alarm.present.startswith("1\u202fmin;"), "also once it is no longer beyond the threshold"
 
 
 def test_an_alert_is_as_bad_as_the_check_of_the_same_thing_and_another_one_once_it_is_worse() -> None:
@@ -100,6 +104,9 @@ def test_a_rule_may_ring_below_its_threshold() -> None:
     assert told(book, FULL, {"broker-a": 5.5}, 1) == ["broker-a"]
     assert told(book, FULL, {"broker-a": 7.0}, 2) == ["broker-a"]
     assert told(book, FULL, {"broker-a": 8.0}, 3) == []
+    told(book, replace(FULL, clear_s=60), {"broker-a": 5.5}, 4)
+    told(book, replace(FULL, clear_s=60), {"broker-a": float("inf")}, 5)
+    assert [alert.present.partition(";")[0] for alert in book.open.values()] == ["not filling up"]
 
 
 def test_a_rule_is_about_the_subjects_of_its_pattern() -> None:

@@ -41,7 +41,8 @@ CALLS: dict[str, dict[str, Call]] = {
     },
     "alerts": {
         "list": verb("list_alerts",
-                     columns="id level title text started_at ended_at is_told acknowledged_by assigned_to rule_id"),
+                     columns="id level title present text started_at ended_at is_told acknowledged_by assigned_to "
+                             "rule_id"),
         "show": verb("get_alert"),
         "acknowledge": verb("acknowledge_alert", fixed={"is_acknowledged": True},
                             summary="acknowledge an alert: it is shown, but no longer counted as waiting"),
