@@ -54,7 +54,7 @@ def gateway_error(request: HttpRequest, exc: GatewayError) -> HttpResponse:
     """What the cluster could not do, as a page."""
     title, back = str(TITLES.get(exc.status, gettext_lazy("That did not work"))), None
     if isinstance(exc, MessageNotFound):
-        title, back = gettext("No such message"), _topic_page(request)
+        title, back = gettext("No such message"), _messages_page(request)
     elif isinstance(exc, TopicNotFound):
         title, back = gettext("No such topic"), (reverse("topics"), gettext("Topics"))
     elif isinstance(exc, GroupNotFound):
@@ -72,10 +72,12 @@ def _came_from(request: HttpRequest) -> tuple[str, str] | None:
     return address.path, gettext("Back")
 
 
-def _topic_page(request: HttpRequest) -> tuple[str, str] | None:
-    """The newest messages of the topic that the address names."""
+def _messages_page(request: HttpRequest) -> tuple[str, str]:
+    """The newest messages of the topic that the address names, else where messages are found."""
     name = request.resolver_match.kwargs.get("name") if request.resolver_match else None
-    return (reverse("topic", args=[name]), gettext("Newest messages")) if name else None
+    if name:
+        return reverse("topic", args=[name]), gettext("Newest messages")
+    return reverse("traces"), gettext("Messages and traces")
 
 
 def _plain(request: HttpRequest, status: int, title: str, reason: str) -> HttpResponse:

@@ -42,7 +42,8 @@ async def test_an_id_that_no_topic_has_says_where_was_looked(log_in: Client, mak
     typed = await (await log_in("reader")).get("/messages", {"id": "a/b"})
     assert (typed.status_code, typed["Location"]) == (302, "/traces")
     page = await (await log_in("reader")).get("/messages/nothing-has-this")
-    assert page.status_code == 404 and "No such message" in page.content.decode()
+    assert page.status_code == 404 and "No such message" in (shown := page.content.decode())
+    assert '<a href="/traces">Messages and traces</a>' in shown, "where it is looked for"
 
 
 async def test_of_copies_with_one_id_the_one_stored_first_is_shown(
