@@ -16,7 +16,6 @@ NAMED = {
     "apache": (
         "interop",
         "peers",
-        "appliance/broker/status/test_config_handover.py",
         "dashboard/attached",
         "gantrymq/contrib/spark/test_apache.py",
     ),

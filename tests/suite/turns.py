@@ -18,11 +18,8 @@ from tests.suite.long_runs import in_turn
 # Folders, modules, functions and cases, of tests that take some seconds of a core each. Paths begin in tests/.
 EXPENSIVE = (
     "appliance/broker/failover/test_candidate.py",
-    "appliance/broker/status/test_config_handover.py",
     "appliance/cli/admin/draining/test_verbs.py",
     "appliance/cli/backup/test_backup.py::test_a_backup_under_load_has_all_that_was_acknowledged_before_it",
-    "appliance/cli/backup/test_s3_place.py::"
-    "test_a_backup_under_load_comes_back_from_s3_with_all_that_was_acknowledged_before_it",
     "appliance/fast_path/test_sanitized.py",
     "appliance/reports/test_cluster.py",
     "appliance/reports/test_kills.py",

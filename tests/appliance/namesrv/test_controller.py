@@ -112,15 +112,6 @@ async def test_a_silent_broker_expires_and_its_connection_is_closed(config: Name
             await broker.read()
 
 
-async def test_unregistering_ends_the_route_while_the_connection_stays(
-    namesrv: NamesrvController, broker: Peer
-) -> None:
-    ext_fields, _ = registration("10.0.0.1:10911")
-    await broker.register("10.0.0.1:10911")
-    assert (await broker.ask(RequestCode.UNREGISTER_BROKER, ext_fields)).code == ResponseCode.SUCCESS
-    assert namesrv.routes.topics() == []
-
-
 @pytest.mark.parametrize("code", [999, 310, 34, 901])
 async def test_unknown_codes_are_answered(namesrv: NamesrvController, code: int) -> None:
     async with connected(namesrv.port) as peer:

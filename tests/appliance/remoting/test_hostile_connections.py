@@ -50,32 +50,6 @@ async def until_closed(reader: asyncio.StreamReader) -> None:
                 pass
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        b"\x7f\xff\xff\xff",  # 2 GiB
-        b"\xff\xff\xff\xff\0\0\0\0",  # negative
-        b"\0\0\0\0\0\0\0\0",  # too short for its header word
-        b"\0\0\0\x08\0\xff\xff\xff1234",  # a header longer than its frame
-        b"\0\0\0\x08\x07\0\0\x041234",  # an encoding that nobody knows
-        b"\0\0\0\x08\0\0\0\x04}{}{",  # no JSON
-        b"\0\0\x27\x14\0\0\x27\x10" + b"[" * 10_000,  # a bomb for readers that recurse
-        b"\0\0\x27\x14\0\0\x27\x10" + b'{"a":' * 2_000,
-        b"\0\0\0\x0e\0\0\0\x0a" + b'{"code":"}',
-        b"\0\0\0\x18\x01\0\0\x14" + b"\xff" * 20,  # binary: lengths that are negative
-        b"GET / HTTP/1.1\r\n\r\n",
-    ],
-)
-async def test_a_stream_that_is_no_protocol_is_closed_and_others_go_on(tmp_path: Path, start: bytes) -> None:
-    """S36."""
-    async with serving(tmp_path) as cluster, connected(cluster.broker.port) as other:
-        reader, writer = await asyncio.open_connection("127.0.0.1", cluster.broker.port)
-        writer.write(start)
-        await until_closed(reader)
-        writer.close()
-        await probe(other)
-
-
 @pytest.mark.parametrize("code", [RequestCode.SEND_MESSAGE_V2, RequestCode.PULL_MESSAGE])
 @pytest.mark.parametrize("signed", [False, True])
 async def test_brackets_without_end_are_a_bad_frame_in_the_quick_decoders_too(

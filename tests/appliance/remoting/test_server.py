@@ -214,17 +214,22 @@ async def test_a_client_that_answers_nothing_is_not_asked_without_end(monkeypatc
 @pytest.mark.parametrize(
     "frame",
     [
-        b"\x7f\xff\xff\xff" + bytes(100),  # far over the limit
+        b"\x7f\xff\xff\xff",  # far over the limit
         b"\xff\xff\xff\xff" + bytes(100),  # negative
         b"\x00\x00\x00\x03" + bytes(100),  # no room for the header word
         b"\x00\x00\x00\x08\x00\x00\x00\xff" + bytes(100),  # header longer than its frame
         b"\x00\x00\x00\x08\x07\x00\x00\x04{}{}",  # unknown encoding
         b"\x00\x00\x00\x08\x00\x00\x00\x04{{{{",  # no JSON
+        b"\0\0\x27\x14\0\0\x27\x10" + b"[" * 10_000,  # a bomb for readers that recurse
+        b"\0\0\x27\x14\0\0\x27\x10" + b'{"a":' * 2_000,
+        b"\0\0\0\x0e\0\0\0\x0a" + b'{"code":"}',
+        b"\0\0\0\x18\x01\0\0\x14" + b"\xff" * 20,  # binary: lengths that are negative
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03",  # a TLS hello
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     ],
 )
 async def test_a_hostile_frame_ends_its_connection_and_no_other(frame: bytes) -> None:
+    """S36."""
     async with connected() as (peer, _, server):
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         hostile = Peer(reader, writer)

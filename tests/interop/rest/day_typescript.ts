@@ -40,6 +40,7 @@ check(of(await client.GET("/api/v1/alerts")).total !== undefined, "alerts");
 check(of(await client.GET("/api/v1/cluster")).brokers.length === 1, "brokers");
 check(of(await client.GET("/api/v1/history", { params: { query: { kind: "in" } } })).step_s > 0, "history");
 check(of(await client.GET("/api/v1/latency", { params: { query: { topic } } })).items.length === 0, "latency");
+check(of(await client.PUT("/api/v1/topics/{name}", { ...at, body: { write_queues: 4 } })).name === topic, "changed");
 of(await client.DELETE("/api/v1/topics/{name}", at));
 const gone = await client.GET("/api/v1/topics/{name}", at);
 check(gone.response.status === 404 && gone.error !== undefined, gone);

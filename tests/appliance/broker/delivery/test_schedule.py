@@ -103,15 +103,6 @@ def test_a_broker_without_levels_waits_for_nothing(store: MessageStore, tmp_path
     assert service(store, tmp_path, clock, levels="").deliver_slice() == float("inf")
 
 
-def test_nothing_arrives_before_its_time(store: MessageStore, schedule: ScheduleMessageService, clock: Clock) -> None:
-    send(store, b"m")
-    assert settle(schedule) == 1
-    assert arrived(store) == []
-    clock.advance(1)
-    settle(schedule)
-    assert [message.body for message in arrived(store)] == [b"m"]
-
-
 def test_a_message_arrives_as_it_was_sent_and_is_not_delayed_again(
     store: MessageStore, schedule: ScheduleMessageService, clock: Clock
 ) -> None:

@@ -28,15 +28,6 @@ async def test_a_message_is_found_by_its_key_and_by_its_unique_key(tool: Tool) -
         assert "indexLastUpdatePhyoffset" in answer.ext_fields
 
 
-async def test_no_more_messages_come_than_were_asked_for(tool: Tool) -> None:
-    await tool.create_topic("T")
-    for _ in range(3):
-        await tool.send("T", b"x", KEYS="k")
-    fields = {"topic": "T", "key": "k", "maxNum": "2"} | FOREVER
-    answer = await tool.ask(RequestCode.QUERY_MESSAGE, fields)
-    assert len(decode_records(answer.body)) == 2
-
-
 async def test_a_unique_key_finds_all_of_its_messages_whatever_is_asked_for(tool: Tool) -> None:
     await tool.create_topic("T")
     for body in (b"sent", b"sent again"):  # after a time-out, say

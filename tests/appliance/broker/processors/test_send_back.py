@@ -163,10 +163,3 @@ def test_a_broker_or_topic_that_may_not_be_written_refuses(tmp_path: Path) -> No
     with unopened_broker(tmp_path / "b") as broker:
         broker.topics.update(TopicConfig("%RETRY%g", 1, 1, 4))
         assert give_back(broker, put(broker)).code == 16
-
-
-def test_send_backs_are_counted(broker: BrokerController) -> None:
-    counted: list[tuple[str, str]] = []
-    broker.stats.inc_send_back = lambda group, topic, *_: counted.append((group, topic))  # type: ignore[method-assign]
-    give_back(broker, put(broker))
-    assert counted == [("g", "orders")]
