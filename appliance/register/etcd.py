@@ -47,10 +47,16 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Is:
-    """Compares: the key was last changed at this revision; 0: it is not there."""
+    """Compares: the key was last changed at this revision; 0: it is not there. data: instead of that, its value."""
 
     key: str
-    revision: int
+    revision: int = 0
+    data: bytes | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.data is not None:
+            return {"key": _text(self.key), "target": "VALUE", "result": "EQUAL", "value": _bytes(self.data)}
+        return {"key": _text(self.key), "target": "MOD", "result": "EQUAL", "mod_revision": self.revision}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +106,7 @@ class EtcdClient:
         """Put and delete keys if all compare; return the revision, None when one does not. A key that ends with '/'
         deletes all below it. cluster_id: of the etcd whose revisions these are. EtcdError, OutcomeUnknown."""
         document = {
-            "compare": [
-                {"key": _text(each.key), "target": "MOD", "result": "EQUAL", "mod_revision": each.revision}
-                for each in compare
-            ],
+            "compare": [each.to_dict() for each in compare],
             "success": [
                 *({"request_put": {"key": _text(key), "value": _bytes(data)}} for key, data in puts.items()),
                 *({"request_delete_range": _range(key)} for key in deletes),

@@ -163,23 +163,23 @@ class Register:
 
     async def _join(self, store: str, number: int) -> tuple[str, int] | None:
         view = await self.view()
-        if view.term is None:
-            raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
+        _check_record(view)
         if view.group and store in view.stores:
             return view.group, view.stores[store]
         taken, group = set(view.stores.values()), view.group or self.group or str(uuid.uuid4())
         free = number if number and number not in taken else min(set(range(1, len(taken) + 2)) - taken)
         key = f"{self.prefix}{IDS}{free}"
-        compare, puts = [Is(self.prefix + TERM, view.term_revision), Is(key, 0)], {key: store.encode()}
+        compare = [*self._is_record(view), Is(self.prefix + TERM, view.term_revision), Is(key, 0)]
+        puts = {key: store.encode()}
         if not view.group:  # a record of an earlier version
             compare.append(Is(self.prefix + GROUP, 0))
             puts[self.prefix + GROUP] = group.encode()
         try:
-            if await self._client.change(compare, puts) is None:
+            if await self._client.change(compare, puts, cluster_id=view.cluster_id) is None:
                 return None
         except OutcomeUnknown as unknown:
             found = await self.view()
-            if found.stores.get(store) != free:
+            if (found.cluster_id, found.stores.get(store)) != (view.cluster_id, free):
                 raise unknown  # it may still be executed: to join again finds it, or is refused
         return group, free
 
@@ -196,7 +196,8 @@ class Register:
 
     async def remove(self, view: View) -> None:
         """Delete all of this broker name. Refused when the record has changed since."""
-        if await self._client.change([Is(self.prefix + TERM, view.term_revision)], {}, [self.prefix]) is None:
+        compare = [*self._is_record(view), Is(self.prefix + TERM, view.term_revision)]
+        if await self._client.change(compare, {}, [self.prefix], cluster_id=view.cluster_id) is None:
             raise Refused("the record in etcd has changed in the meantime: check it again")
 
     async def take_over(
@@ -251,27 +252,44 @@ class Register:
     async def pause(self, view: View, pause: Pause) -> None:
         """No member takes over by itself until it is resumed. Refused when it is paused, or the term has changed."""
         compare = {PAUSE: 0, TERM: view.term_revision}
-        await self._put_by_person(compare, {PAUSE: pause_json(pause)}, (), "failover is paused already, or")
+        await self._put_by_person(view, compare, {PAUSE: pause_json(pause)}, (), "failover is paused already, or")
 
     async def resume(self, view: View) -> None:
         """Refused when this pause has ended meanwhile."""
-        await self._put_by_person({PAUSE: view.pause_revision}, {}, (PAUSE,), "")
+        await self._put_by_person(view, {PAUSE: view.pause_revision}, {}, (PAUSE,), "")
 
     async def _put_by_person(
-        self, compare: Mapping[str, int], puts: Mapping[str, bytes], deletes: Collection[str], or_else: str
+        self,
+        view: View,
+        compare: Mapping[str, int],
+        puts: Mapping[str, bytes],
+        deletes: Collection[str],
+        or_else: str,
     ) -> None:
-        """Refused with what else may be, when something does not compare. OutcomeUnknown."""
+        """Refused with what else may be, when something does not compare, and in an etcd that the record does not name.
+        OutcomeUnknown, also when another etcd answers than the one that was read."""
+        _check_record(view)
         revision = await self._client.change(
-            [Is(self.prefix + key, revision) for key, revision in compare.items()],
+            [*self._is_record(view), *(Is(self.prefix + key, revision) for key, revision in compare.items())],
             {self.prefix + key: data for key, data in puts.items()},
             [self.prefix + key for key in deletes],
+            cluster_id=view.cluster_id,
         )
         if revision is None:
             raise Refused(f"{or_else} the record in etcd has changed in the meantime: check it again".strip())
 
-    async def tell(self, number: int, figures: Figures) -> None:
-        """Put what a member says of itself. EtcdError."""
-        await self._client.change([], {f"{self.prefix}{MEMBERS}{number}": figures_json(figures)})
+    def _is_record(self, view: View) -> list[Is]:
+        """Compares: it is this record, and no other one that may have the same revisions in another etcd. Only a backup
+        of this record passes for it."""
+        adopted = view.adopted_cluster_id
+        return [Is(self.prefix + CLUSTER, data=str(adopted).encode())] if adopted else []
+
+    async def tell(self, number: int, figures: Figures, view: View) -> bool:
+        """Put what a member says of itself, unless the term has changed since it looked: another group's record, at the
+        same address, has a member of that number, too. Say if it was. EtcdError."""
+        compare = [*self._is_record(view), Is(self.prefix + TERM, view.term_revision)]
+        puts = {f"{self.prefix}{MEMBERS}{number}": figures_json(figures)}
+        return await self._client.change(compare, puts, cluster_id=view.cluster_id) is not None
 
     async def renew(self, beat: Beat, term_revision: int, beat_revision: int, cluster_id: int) -> int | None:
         """Put the beat, and return its revision; None when term or beat is of another revision by now. cluster_id: of
@@ -287,13 +305,14 @@ class Register:
         in_sync: Collection[str],
         level: str,
         stores: Mapping[str, tuple[str, str]] | None = None,
+        *,
+        end: int = -1,
     ) -> Term:
         """Have this set of an epoch on record, and return what is on record then: another epoch's term if one is.
-
         stores: of members that are known to have every confirmed message, by address: id of the store, and since which
         boot it has lost nothing. Of others stays what is on record. EtcdError when that is not known; as long as the
         set stays the same, what was on record before is returned. A set that was sent and may still be executed is
-        prevented first: what this returns stays on record until the next call.
+        prevented first: what this returns stays on record until the next call. end: of the owner's log, -1: not known.
         """
         members = tuple(sorted({owner, *in_sync}))
         try:
@@ -317,6 +336,7 @@ class Register:
         if view.term.is_of(epoch, epoch_id) and (view.term != wanted or is_still or may_change):
             if self.session:
                 _check_log(view.term, owner, holders)
+                _check_end(view, view.term, owner, -1 if self._has_claimed else end)
                 self._check_ended(view, view.term)
             self._published, self._unsettled_at = None, view.term_revision
             is_claim = self.session not in ("", view.term.session)
@@ -405,14 +425,14 @@ class Register:
             PAUSE: 0,
         }
         or_else = "failover is paused, a switchover is under way, or"
-        await self._put_by_person(compare, {SWITCH: switch_json(switch)}, (CANCELLED,), or_else)
+        await self._put_by_person(view, compare, {SWITCH: switch_json(switch)}, (CANCELLED,), or_else)
 
     async def drop_switch(self, view: View, reason: str, asked: str = "", *, has_not_begun: bool = False) -> None:
         """The switch can't happen: say why. asked: the id of one that etcd may have, or may still put there: it can't
         any more. Refused when it has gone or come meanwhile. has_not_begun: and when the term has changed since."""
         puts = {CANCELLED: orjson.dumps([asked if view.switch is None else view.switch.id, reason])}
         compare = {SWITCH: view.switch_revision} | ({TERM: view.term_revision} if has_not_begun else {})
-        await self._put_by_person(compare, puts, (SWITCH,), "")
+        await self._put_by_person(view, compare, puts, (SWITCH,), "")
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
@@ -504,6 +524,18 @@ def _check_log(before: Term, owner: str, holders: Mapping[str, Holder]) -> None:
             f"the machine of member {now.id} has restarted since it came in sync: the end of its log may be lost, and "
             f"{others} has it"
         )
+
+
+def _check_end(view: View, before: Term, owner: str, end: int) -> None:
+    """LogShortened for an owner whose log was longer: members in sync have no more of an epoch than its owner had."""
+    for at in before.in_sync:
+        holder = before.holders.get(at)
+        _, told = view.figures.get(0 if holder is None else holder.id, (0, None))
+        if at != owner and told is not None and told.epoch == before.epoch and told.log_end > end >= 0:
+            raise LogShortened(
+                f"this log ends at {end:,}, and {at} has reported {told.log_end:,} to etcd: this "
+                "store may be an older copy, and lacks what that one has"
+            )
 
 
 def _rows_too_many(view: View) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import StandingFile
-from appliance.broker.epochs.turns import Promotion, Turns
+from appliance.broker.epochs.turns import Cut, Promotion, Turns
 from appliance.broker.failover.on_record import Seen, as_decided
 from appliance.broker.replication.ha_client import HaClient
 from appliance.broker.replication.in_sync_file import InSyncFile
@@ -28,7 +28,7 @@ from appliance.failover.grace import Grace
 from appliance.failover.lease import Beats
 from appliance.failover.own import Attempt, Own, Role
 from appliance.failover.view import Beat, Figures, TermState, following
-from appliance.failover.winning import why_never
+from appliance.failover.winning import is_older_copy, why_never
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError, OutcomeUnknown
@@ -78,6 +78,8 @@ class Candidate:
         self._attempt: Attempt | None = None
         self._deciding = contextlib.ExitStack()  # while an attempt may be executed
         self._has_ticked = True
+        self._is_told = False  # what this member says of itself, in this turn
+        self._has_compared = False  # this log with what etcd was told of it before this process tells anything
         self._grace = Grace()
         self.refusal = "etcd has not answered yet"  # why it does not become the master now
         self.why_never = self.refusal  # and why it would not if the master died now; "": it would
@@ -88,14 +90,15 @@ class Candidate:
         with self._deciding:
             while True:
                 self._has_ticked = awake_s() - began < STOOD_STILL_S
-                await self._look(tells=looks % TELL_EVERY == 0)
+                self._is_told &= looks % TELL_EVERY != 0
+                await self._look()
                 looks, began = looks + 1, awake_s() + LOOK_S
                 await asyncio.sleep(LOOK_S)
 
-    async def _look(self, *, tells: bool) -> None:
+    async def _look(self) -> None:
         """Read, decide, act. A look that fails is the next one's."""
-        if tells:
-            await self._tell()
+        if not self._is_told and self._read is not None and self._has_compared:
+            self._is_told = await self._tell(self._read)
         sent = awake_s()
         try:
             read = await self._register.view()
@@ -118,6 +121,10 @@ class Candidate:
             self._refuse(f"epoch {rival.number} was begun twice: an administrator has to choose")
             self.why_never = self.refusal
             return
+        if self._is_older_copy(view):
+            self._refuse("this log was longer: the store is an older copy, and has to follow first")
+            self.why_never = self.refusal
+            return
         self.why_never = why_never(view, self.own())
         for action in decide(view, self.own(), received):
             await self._do(action)
@@ -135,12 +142,27 @@ class Candidate:
             turns.unsettled = None
             logger.warning("promotion did not happen", extra={"event": "promotion_settled", "epoch": term.epoch})
 
-    async def _tell(self) -> None:
+    def _is_older_copy(self, view: decided.View) -> bool:
+        """Once, at the first look at its own record. A cut at the end that there is has the store open with a new boot,
+        so what is on record says nothing of it any more."""
+        own = self.own()
+        if self._has_compared or view.ids.get(own.id) != own.store_uuid:
+            return False
+        if not is_older_copy(view, own):
+            self._has_compared = True
+            return False
+        if self._parts.turns.turn is None:
+            logger.error("store is an older copy", extra={"event": "older_copy", "physical_offset": own.log_end})
+            self._parts.turns.ask(Cut(own.log_end))
+        return True
+
+    async def _tell(self, read: View) -> bool:
         """For people, and for who is to go first. One member of etcd that stands still does not answer this, and says
-        nothing of whether the master can renew at the others: the read does."""
-        if number := self._parts.member.membership.number:
-            with contextlib.suppress(EtcdError):
-                await self._register.tell(number, self._figures())
+        nothing of whether the master can renew at the others: the read does. False: the term has just changed."""
+        try:
+            return await self._register.tell(self._parts.member.membership.number, self._figures(), read)
+        except EtcdError:
+            return True  # in its turn
 
     def _has_lost_changes(self, read: View) -> bool:
         """Whether etcd went back to an earlier record, as it does with an old copy of its folder: until it changes."""

@@ -48,13 +48,18 @@ class PublishedSet:
         return self._why_not or "on record"
 
     async def keep(
-        self, names: Collection[str], own_address: str, stores: Mapping[str, tuple[str, str]] | None = None
+        self,
+        names: Collection[str],
+        own_address: str,
+        stores: Mapping[str, tuple[str, str]] | None = None,
+        *,
+        end: int = -1,
     ) -> bool:
-        """Have these on record, and say if they are. stores: see Register.publish."""
+        """Have these on record, and say if they are. stores, end: see Register.publish."""
         epochs = self._standing.standing.epochs
         try:
             term = await self._register.publish(
-                epochs.current, epochs.current_id, own_address, names, self._level, stores
+                epochs.current, epochs.current_id, own_address, names, self._level, stores, end=end
             )
         except LogShortened as exc:
             self._note(str(exc))

@@ -287,9 +287,9 @@ class SlaveService:
 
     async def _record(self, names: Iterable[str]) -> bool:
         """Have these on record as the set of this epoch, in etcd first; say if they are."""
-        names = tuple(sorted(names))
+        names, end = tuple(sorted(names)), self._store.max_physical_offset
         in_sync, own = self._in_sync_set(), self.greeter.broker_address
-        if self.published is not None and not await self.published.keep(names, own, self._stores(own)):
+        if self.published is not None and not await self.published.keep(names, own, self._stores(own), end=end):
             return False
         epoch = self._standing.standing.epochs.current
         shown = -1 if in_sync.shown is None else in_sync.shown

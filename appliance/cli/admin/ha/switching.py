@@ -29,7 +29,7 @@ async def until_switched(register: Register, view: View, switch: Switch, to: str
     try:
         with contextlib.suppress(OutcomeUnknown):  # the looks tell
             await register.switch(view, switch)
-        return await _until_begun(register, switch, to, within_s)
+        return await _until_begun(register, view.cluster_id, switch, to, within_s)
     except (EtcdError, NotSwitched):  # nothing was asked, or nothing is left
         raise
     except BaseException as exc:  # Ctrl-C, too
@@ -40,14 +40,16 @@ async def until_switched(register: Register, view: View, switch: Switch, to: str
         raise
 
 
-async def _until_begun(register: Register, switch: Switch, to: str, within_s: float) -> Term:
+async def _until_begun(register: Register, cluster_id: int, switch: Switch, to: str, within_s: float) -> Term:
     until, why = time.monotonic() + within_s, ""
     while True:
         is_over = time.monotonic() >= until
         try:
             view, why = await register.view(), ""
         except EtcdError as exc:  # one look is no end: it may happen meanwhile
-            view, why = View(), f", and etcd can't be asked: {exc}"
+            view, why = View(cluster_id=cluster_id), f", and etcd can't be asked: {exc}"
+        if view.cluster_id != cluster_id:  # its record tells nothing of this switch
+            view, why = View(), ", and another cluster of etcd answers"
         term = view.term
         if term is not None and term.epoch > switch.epoch and (is_over or term.state != TermState.OPENING):
             return term

@@ -211,7 +211,7 @@ async def test_a_slave_whose_own_figures_etcd_does_not_take_waits_no_longer_for_
         async with member(on_record, "one", 0) as one:
             await begun(on_record, one, two)
 
-            async def unanswered(number: int, figures: Figures) -> None:
+            async def unanswered(number: int, figures: Figures, view: View) -> bool:
                 raise OutcomeUnknown("one member of etcd stands still")
 
             assert two.controller.register is not None

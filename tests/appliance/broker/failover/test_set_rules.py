@@ -52,9 +52,14 @@ class Hasty(PublishedSet):
     """Takes a set for published although that is not known."""
 
     async def keep(
-        self, names: Collection[str], own_address: str, stores: Mapping[str, tuple[str, str]] | None = None
+        self,
+        names: Collection[str],
+        own_address: str,
+        stores: Mapping[str, tuple[str, str]] | None = None,
+        *,
+        end: int = -1,
     ) -> bool:
-        await super().keep(names, own_address, stores)
+        await super().keep(names, own_address, stores, end=end)
         return True
 
 

@@ -9,6 +9,7 @@ from appliance.failover.own import Role
 
 if TYPE_CHECKING:
     from appliance.failover.view import Term
+    from tests.appliance.failover.simulation.etcd import State
     from tests.appliance.failover.simulation.member import Process
     from tests.appliance.failover.simulation.world import World
 
@@ -65,11 +66,22 @@ class Checker:
 
     def is_taken_over(self, term: Term) -> None:
         """A later epoch than this is given out: not while its owner opens, which may take long."""
-        process = self._world.members[term.owner].process
+        owner = self._world.members.get(term.owner)
+        process = None if owner is None else owner.process
         if self._world.mixture.name != "opening" or process is None or process.session != term.session:
             return
         if process.role == Role.TAKEN and not process.is_hanging:
             self.fail(f"{process} loses epoch {term.epoch} while it opens")
+
+    def takes_uncleanly(self, process: Process, state: State) -> None:
+        """A member that may lack something is given an epoch: a person accepted that for what etcd has at this moment,
+        and has not taken it back."""
+        switch, self.is_lossy = state.switch, True
+        revisions = state.term_revision, state.beat_revision
+        if switch is None or switch.is_planned or switch.target != process.member.id:
+            self.fail(f"{process} takes over uncleanly, and etcd has {switch}")
+        elif (switch.term_revision, switch.beat_revision) != revisions:
+            self.fail(f"{process} takes over uncleanly by {switch}, and etcd has revisions {revisions} by now")
 
     def begins(self, process: Process) -> None:
         """An epoch is on disk: no other one of its number ever was."""

@@ -83,7 +83,8 @@ class Copying:
             self.source, self.owner, self.following = None, owner, 0
 
     def _connect(self) -> None:
-        master = self._world.members[self.owner].process
+        owner = self._world.members.get(self.owner)
+        master = None if owner is None else owner.process
         if master is None or master.member.paused_until > self._world.now:
             return
         connection = Connection(master, self._process, self._process.holder)

@@ -24,6 +24,8 @@ class State:
     adopted: int = 1
     pause: Pause | None = None
     switch: Switch | None = None
+    group: str = "group"
+    stores: Mapping[int, str] = field(default_factory=dict)  # of each member's number, for ever
     stamp: float = 0.0  # by the clock of who put the beat: only a mutant looks at it
 
 
@@ -35,7 +37,6 @@ class Etcd:
     """members: what members said of themselves last."""
 
     state: State
-    stores: Mapping[int, str]
     members: dict[int, Figures] = field(default_factory=dict)
     past: list[State] = field(default_factory=list)
     backups: list[State] = field(default_factory=list)
@@ -65,8 +66,8 @@ class Etcd:
             changed=received,
             sent=sent,
             adopted_cluster_id=state.adopted,
-            group="group",
-            ids=self.stores,
+            group=state.group,
+            ids=state.stores,
             term=state.term,
             term_revision=state.term_revision,
             beat=state.beat,
@@ -103,9 +104,15 @@ def new_term(term_revision: int | None, make: Callable[[Term], Term]) -> Change:
     return change
 
 
-def take_over(term_revision: int, beat_revision: int, term: Term, beat: Beat, stamp: float) -> Change:
+def take_over(
+    seen: View, beat_revision: int | None, term: Term, beat: Beat, stamp: float, *, compares_switch: bool = True
+) -> Change:
+    """beat_revision: None: whatever it is by then, which is wrong."""
+
     def change(state: State) -> State | None:
-        if (state.term_revision, state.beat_revision) != (term_revision, beat_revision) or state.pause is not None:
+        if state.term_revision != seen.term_revision or beat_revision not in (None, state.beat_revision):
+            return None
+        if state.pause is not None or (compares_switch and state.switch != seen.switch):
             return None
         revision = state.revision + 1
         return dataclasses.replace(
@@ -131,5 +138,27 @@ def operators(**fields: object) -> Change:
 
     def change(state: State) -> State | None:
         return dataclasses.replace(state, revision=state.revision + 1, **fields)  # type: ignore[arg-type]
+
+    return change
+
+
+def asked(seen: State, switch: Switch) -> Change:
+    """A person's switch in the place of the one that was seen, for the term that was seen."""
+
+    def change(state: State) -> State | None:
+        if state.pause is not None or (state.term_revision, state.switch) != (seen.term_revision, seen.switch):
+            return None
+        return operators(switch=switch)(state)
+
+    return change
+
+
+def joined(seen: State, number: int, store: str) -> Change:
+    """A store gets its number: nobody has had it, and the term is the one that was seen."""
+
+    def change(state: State) -> State | None:
+        if state.term_revision != seen.term_revision or number in state.stores:
+            return None
+        return operators(stores={**state.stores, number: store})(state)
 
     return change

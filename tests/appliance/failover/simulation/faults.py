@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from appliance.failover.own import Role
-from appliance.failover.view import Holder, Pause, Switch, Term, TermState
+from appliance.failover.view import Holder, Term, TermState
 from tests.appliance.failover.simulation import etcd
 from tests.appliance.failover.simulation.member import DEADLINE_S, PAUSE_S_MAX, Member, Process
+from tests.appliance.failover.simulation.moves import Moves
+from tests.appliance.failover.simulation.people import People
 from tests.appliance.failover.simulation.world import ETCD, World
 
 RESTART_S_MAX = 3.0
@@ -20,6 +22,7 @@ class Faults:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._people, self._moves = People(world), Moves(world)
         self._is_on = True
         self._weights: list[float] = []
         self._pace = world.mixture.pace or world.rng.choice((0.2, 0.5, 1.0))  # faults a second
@@ -41,9 +44,9 @@ class Faults:
             (self._stop_cleanly, 1),
             (self._all_etcd_gone, 2),
             (self._restore, 0.4),
-            (self._pause_failover, 1),
-            (self._switch, 3),
-            (self._switch_unclean, 0.4),
+            (self._people.pause_failover, 1),
+            (self._people.switch, 3),
+            (self._people.switch_unclean, 0.4),
             (self._all_lose_power, 0.2),
             (self._stray, 1),
             (self._stall, 3),
@@ -51,6 +54,10 @@ class Faults:
             (self._flap, 0),  # this and the next ones need a time without others
             (self._lose_master, 0),
             (self._hang, 0),
+            (self._people.switch_unclean_again, 0.3),
+            (self._moves.see_another_etcd, 0.3),
+            (self._moves.put_older_copy_back, 0.3),
+            (self._moves.rotate, 0.3),
         )
         if not self._weights and (wanted := world.mixture.faults):
             self._weights = [wanted.get(kind.__name__.strip("_"), 0) for kind, _ in kinds]
@@ -217,47 +224,16 @@ class Faults:
             world.etcd.restore(world.rng.choice(world.etcd.backups))
             world.etcd.backups.clear()
 
-    # -- people -------------------------------------------------------------------------------------------------------
-
-    def _pause_failover(self) -> None:
-        world = self._world
-        world.etcd.execute(etcd.operators(pause=Pause("ops", "work", 0, 0)))
-        world.at(world.rng.random() * 15, self._resume)
-
-    def _resume(self) -> None:
-        self._world.etcd.execute(etcd.operators(pause=None))
-
-    def _switch(self) -> None:
-        world = self._world
-        state = world.etcd.state
-        if state.switch is None:
-            target = world.rng.choice(list(world.members))
-            name = f"s{world.steps}"
-            switch = Switch(name, target, True, 0, state.term.epoch, state.term_revision)
-            world.etcd.execute(etcd.operators(switch=switch))
-
-    def _switch_unclean(self) -> None:
-        """A person accepts the loss of what a member outside the set lacks. It replaces an earlier switch."""
-        world = self._world
-        state = world.etcd.state
-        if state.cluster_id == state.adopted:
-            target = world.rng.choice(list(world.members))
-            seen = state.term.epoch, state.term_revision, state.beat_revision
-            epoch = world.members[target].disk.epochs.current
-            switch = Switch(
-                f"u{world.steps}", target, False, 1 << 30, *seen, accepts_unknown=True, accepted_epoch=epoch
-            )
-            world.etcd.execute(etcd.operators(switch=switch))
-
     def stop(self) -> None:
         """No more of them."""
-        self._is_on = False
+        self._is_on = self._moves.is_on = False
 
     def heal(self) -> None:
         """All works again, and people have done what is theirs to do."""
         world = self._world
         world.cuts.clear()
         world.stalls.clear()
+        world.etcds.clear()
         self._restore_network()
         world.staleness = world.open_s = 0.0
         world.note("-- heals")
@@ -297,7 +273,12 @@ class Faults:
         state = world.etcd.state
         revision = state.revision + 1
         world.etcd.state = dataclasses.replace(
-            state, revision=revision, term=term, term_revision=revision, adopted=state.cluster_id
+            state,
+            revision=revision,
+            term=term,
+            term_revision=revision,
+            adopted=state.cluster_id,
+            stores={**state.stores, **{each.id: each.store for each in members}},
         )
         world.note("adopts", best.id, "epoch", epoch)
 

@@ -41,9 +41,9 @@ class Disk:
 class Member:
     """clock: its offset and rate, anew with each boot."""
 
-    def __init__(self, world: World, number: int) -> None:
+    def __init__(self, world: World, number: int, store: str) -> None:
         self.world = world
-        self.id = number
+        self.id, self.store = number, store
         self.disk = Disk()
         self.boots = self.processes = 0
         self.offset, self.rate = 0.0, 1.0
@@ -100,6 +100,8 @@ class Process:
         self.session = f"{member.id}.{member.processes}"
         self.role = Role.FOLLOWING
         self.clean_boot = self.disk.clean_boot
+        self.has_compared = False  # its log with what etcd was told of it before
+        self.decided: View | None = None  # the view by which it was decided what is done
         self.seen: View | None = None  # as etcd had it
         self.view: View | None = None  # the same, to decide with
         self.beats = Beats()
@@ -159,7 +161,8 @@ class Process:
         if now - self.asked_at >= ANSWER_S or self.asked_at < 0:
             self.asked_at = now
             self.world.call(self, None)
-            self.tell()
+            if self.has_compared and self.role == Role.FOLLOWING:
+                self.tell()
         elif self.view is not None and not (self.role == Role.FOLLOWING and self.world.mixture.decides_on_answers):
             self.consider()
 
@@ -175,7 +178,7 @@ class Process:
             priority=self.member.priority,
         )
         if (self.member.id, 0) not in self.world.cuts:
-            self.world.etcd.members[self.member.id] = figures
+            self.world.etcd_of(self.member.id).members[self.member.id] = figures
 
     def answered(self, then: Callable[[bool, View], None], is_done: bool, view: View, stamp: float) -> None:
         """etcd's answer has arrived: of a read, or of a transaction, whose failure branch reads, too."""
@@ -195,12 +198,32 @@ class Process:
         if rules.waits_from_stamp:
             self.seen = dataclasses.replace(self.seen, changed=stamp)
         self.view = self.grace.granted(self.seen)
+        self._compare(self.view)
         self._learn(self.view)
         if self.world.owners_go_on and view.cluster_id == view.adopted_cluster_id:
             self._has_gone_on(self.view)
-        if view.cluster_id == (self.cluster_id or view.cluster_id):
-            then(is_done, self.view)
+        then(is_done, self.view)
         self.consider()
+
+    def _compare(self, view: View) -> None:
+        """Once, before it says anything of itself: an older copy of the log has lost what it had."""
+        if self.has_compared or (view.group, view.ids.get(self.member.id)) != ("group", self.member.store):
+            return
+        self.has_compared = True
+        if winning.is_older_copy(view, self.own()):
+            self.world.note("is an older copy", self)
+            self.member.boots += 1
+            self.clean_boot = ""
+
+    def _ask(self, change: etcd.Change, then: Callable[[bool, View], None] = lambda is_done, view: None) -> None:
+        """A transaction in the etcd by which it was decided; what another one answers says nothing."""
+        meant = self.cluster_id or (0 if self.decided is None else self.decided.cluster_id)
+
+        def answered(is_done: bool, view: View) -> None:
+            if view.cluster_id == meant or not self.world.rules.checks_cluster:
+                then(is_done, view)
+
+        self.world.call(self, change, answered)
 
     def _learn(self, view: View) -> None:
         """What the view says of own transactions whose answers were lost."""
@@ -226,7 +249,7 @@ class Process:
         caught_up, lost = self.copying.caught_up_and_lost()
         return Own(
             id=member.id,
-            store_uuid=f"store{member.id}",
+            store_uuid=member.store,
             group="group",
             boot=self.holder.boot,
             session=self.session,
@@ -267,6 +290,7 @@ class Process:
         if self.world.owners_go_on and self._may_go_on(self.view):
             self._go_on(self.view)
             return
+        self.decided = self.view
         decided = decide(self.view, self.own(), self.clock())
         if not decided:
             return
@@ -306,15 +330,15 @@ class Process:
 
     def _try(self, counter: int, term_revision: int) -> None:
         change = etcd.renewal(term_revision, Beat(self.session, counter), self.clock())
-        self.world.call(self, change, lambda is_done, view: self._proves(counter) if is_done else None)
+        self._ask(change, lambda is_done, view: self._proves(counter) if is_done else None)
         if self.world.rules.trusts_unknown_renewal:
             self._proves(counter)
 
     def take_over(self, action: do.TakeOver) -> None:
-        view = self.view
+        view, rules = self.decided, self.world.rules
         if self.role != Role.FOLLOWING or view is None:
             return
-        if self.world.rules.checks_epoch:
+        if rules.checks_epoch:
             self.copying.stop()
         attempt, now = self.attempt, self.clock()
         epoch_id = attempt.epoch_id if attempt is not None else f"e{self.world.rng.randrange(1 << 48):x}"
@@ -333,19 +357,20 @@ class Process:
             level,
             lease_s=self.world.lease_s,
         )
-        beat_revision = action.beat_revision if self.world.rules.compares_beat else self.world.etcd.state.beat_revision
+        beat_revision = action.beat_revision if rules.compares_beat else None
         self.world.note("asks for epoch", action.epoch, self, action.reason)
-        change = etcd.take_over(action.term_revision, beat_revision, term, beat, now)
+        change = etcd.take_over(view, beat_revision, term, beat, now, compares_switch=rules.compares_switch)
 
         def execute(state: etcd.State) -> etcd.State | None:
             changed = change(state)
             if changed is not None:
                 self.world.checker.is_taken_over(state.term)
-            self.world.checker.is_lossy |= changed is not None and not action.is_clean
+                if not action.is_clean:
+                    self.world.checker.takes_uncleanly(self, state)
             return changed
 
-        self.world.call(self, execute)
-        if self.world.rules.begins_before_known:
+        self._ask(execute)
+        if rules.begins_before_known:
             self.cluster_id, self.required = view.cluster_id, action.in_sync
             self.role, self.is_ready = Role.MASTER, True
             self._begin_epoch(term)
@@ -373,7 +398,7 @@ class Process:
         def then(is_done: bool, view: View) -> None:
             self._has_gone_on(view)
 
-        self.is_claiming = True
+        self.is_claiming, self.decided = True, view
         self.world.note("goes on", self)
         self._change_term(view.term_revision, claimed, then)
 
@@ -469,7 +494,7 @@ class Process:
             self._learn(view)
             then(is_done, view)
 
-        self.world.call(self, etcd.new_term(revision, make), after)
+        self._ask(etcd.new_term(revision, make), after)
 
     def require(self, action: do.Require) -> None:
         self.required |= action.holders
@@ -502,7 +527,7 @@ class Process:
                 return None
             return dataclasses.replace(state, revision=state.revision + 1, switch=None)
 
-        self.world.call(self, change)
+        self._ask(change)
 
     def resume(self, action: do.Resume) -> None:
         if self.role == Role.DRAINING and not self.is_over:

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from appliance.failover import decide, in_sync_rules, lease, view, winning
+from appliance.failover import decide, in_sync_rules, lease, switching, view, winning
 from appliance.failover.grace import Grace
 from appliance.failover.own import Own
-from appliance.failover.view import Holder, Level, Term, View
+from appliance.failover.view import Holder, Level, Switch, Term, View
 from tests.appliance.failover.simulation.world import (
     ANY,
+    ASKED_AGAIN,
     BOOTS,
     BROKEN,
+    COPIES,
     ETCD_RESTORED,
     FLAPPING,
     LOSSES,
@@ -27,8 +29,10 @@ from tests.appliance.failover.simulation.world import (
     OVERTAKEN,
     PEOPLE,
     RATES,
+    ROTATION,
     SETS,
     TIMES,
+    TWO_ETCDS,
     Mixture,
     Rules,
 )
@@ -102,10 +106,32 @@ def _begins_anew(grace: Grace) -> None:
     grace.is_given, grace.answered_at = False, None
 
 
+def _sees_any_revision(view: View, term: Term) -> Switch | None:
+    """What a person accepted of another state of things counts on."""
+    return view.switch if view.switch is not None and view.switch.epoch == term.epoch else None
+
+
+def _sees_no_group(view: View, own: Own) -> str:
+    """Nor whose number it is."""
+    return _why_frozen(dataclasses.replace(view, group=own.group, ids={own.id: own.store_uuid}), own)
+
+
+def _sees_own_figures(view: View, own: Own) -> bool:
+    """What a member has told itself, which an owner of an epoch does not."""
+    return _is_older_copy(dataclasses.replace(view, term=None), own)
+
+
+def _sees_others_figures(view: View, own: Own) -> bool:
+    """What others have told, who may lack what a slave had."""
+    told = {member: each for member, each in view.told.items() if member != own.id}
+    return _is_older_copy(dataclasses.replace(view, told=told), own)
+
+
 def _blind(function: Callable[[Own], Any], **seen: bool) -> Callable[[Own], Any]:
     return lambda own: function(dataclasses.replace(own, **seen))
 
 
+_why_frozen, _is_older_copy = winning.why_frozen, winning.is_older_copy
 WORKS = (("renews", decide, "_renewal"), ("takes over", winning, "_why_not_able"))
 BROKEN_PARTS = (("whose disk does not write", "is_disk_healthy"), ("that stood still", "has_ticked"))
 
@@ -195,6 +221,24 @@ MUTANTS = (
     ),
     Mutant("a new master does not renew while it opens", rule="renews_while_opening", mixture=OPENING, seed=6),
     Mutant("who opens as the master renews without an end", rule="bounds_opening", mixture=OPENING, seed=8),
+    Mutant(
+        "an unclean switch counts for whatever etcd has by then",
+        instead=((switching, "valid_switch", _sees_any_revision),),
+        mixture=ASKED_AGAIN,
+        seed=26,
+    ),
+    Mutant("a switch that was taken back counts", rule="compares_switch", mixture=ASKED_AGAIN),
+    Mutant("what another etcd answers counts", rule="checks_cluster", mixture=TWO_ETCDS, seed=43),
+    Mutant(
+        "another group's record is accepted",
+        instead=((winning, "why_frozen", _sees_no_group),),
+        mixture=TWO_ETCDS,
+    ),
+    *(
+        Mutant(f"an older copy counts, {of}", instead=((winning, "is_older_copy", seen),), mixture=COPIES)
+        for of, seen in (("of a master's store", _sees_own_figures), ("of a slave's store", _sees_others_figures))
+    ),
+    Mutant("the number of a member that is gone is given out again", rule="numbers_last", mixture=ROTATION, seed=5),
     Mutant("a candidate does not wait", instead=((lease, "has_waited", lambda changed, lease_s, now: True),)),
     Mutant(
         "any old term is taken for the own restarted one (no lock)",

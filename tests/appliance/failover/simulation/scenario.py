@@ -31,9 +31,9 @@ def run(seed: int, rules: Rules | None = None, mixture: Mixture = ANY) -> World:
         lease_s=world.lease_s,
     )
     stores = {number: f"store{number}" for number in range(1, MEMBERS + 1)}
-    world.etcd = Etcd(State(term, 1, Beat("init", 0), 1, 1), stores)
-    for number in stores:
-        member = world.members[number] = Member(world, number)
+    world.etcd = Etcd(State(term, 1, Beat("init", 0), 1, 1, stores=stores))
+    for number, store in stores.items():
+        member = world.members[number] = Member(world, number, store)
         member.disk.epochs = Epochs().begun(0, 0, "init") if number == 1 else Epochs()
         member.start()
     world.at(1.0, _produce, world, [0])

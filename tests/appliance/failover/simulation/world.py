@@ -49,6 +49,9 @@ class Rules:
     gates_reads: bool = True  # at what is confirmed
     renews_while_opening: bool = True
     bounds_opening: bool = True
+    compares_switch: bool = True  # when a member takes over
+    checks_cluster: bool = True  # of the etcd that answers a transaction
+    numbers_last: bool = True  # no store gets the number of another one that is gone
     yields_when_overtaken: bool = True  # by a later epoch, between the transaction and the first byte of its own
 
 
@@ -115,9 +118,40 @@ OPENING = Mixture(
 FLAPPING = Mixture(
     name="flapping", faults={"flap": 1}, is_quick=True, chaos_s=150.0, pace=0.015, decides_on_answers=True
 )
+ASKED_AGAIN = Mixture(
+    name="asked again",
+    faults={"switch_unclean_again": 5, "lose_master": 4, "cut": 4, "stall": 4, "kill": 1, "pause_failover": 1},
+    lease_s=3.0,
+)
+TWO_ETCDS = Mixture(
+    name="two etcds",
+    faults={"see_another_etcd": 5, "kill": 3, "switch": 1, "cut": 1, "stop_cleanly": 1},
+    is_quick=True,
+)
+COPIES = Mixture(
+    name="copies", faults={"put_older_copy_back": 5, "kill": 3, "lose_power": 1, "stop_cleanly": 2, "cut": 1}
+)
+ROTATION = Mixture(name="rotation", faults={"rotate": 4, "switch": 3, "kill": 2, "cut": 2, "put_older_copy_back": 1})
 MIXTURES = {
     each.name: each
-    for each in (ANY, TIMES, RATES, SETS, ETCD_RESTORED, LOSSES, BOOTS, PEOPLE, OVERTAKEN, BROKEN, OPENING, FLAPPING)
+    for each in (
+        ANY,
+        TIMES,
+        RATES,
+        SETS,
+        ETCD_RESTORED,
+        LOSSES,
+        BOOTS,
+        PEOPLE,
+        OVERTAKEN,
+        BROKEN,
+        OPENING,
+        FLAPPING,
+        ASKED_AGAIN,
+        TWO_ETCDS,
+        COPIES,
+        ROTATION,
+    )
 }
 
 
@@ -134,6 +168,7 @@ class World:
         self.checker = Checker(self)
         self.members: dict[int, Member] = {}
         self.etcd: Etcd
+        self.etcds: dict[int, Etcd] = {}  # another one, for members that find it at the same address
         self.level = Level.IN_SYNC
         self.mixture = mixture
         self.owners_go_on = seed % 2 == 1  # in their epoch, as brokers do it: see Process._may_go_on
@@ -166,6 +201,10 @@ class World:
             self.steps += 1
             act(*args)
         self.now = end
+
+    def etcd_of(self, member: int) -> Etcd:
+        """The one that answers it."""
+        return self.etcds.get(member, self.etcd)
 
     # -- a process's own time -----------------------------------------------------------------------------------------
 
@@ -208,11 +247,12 @@ class World:
     def _execute(
         self, process: Process, change: Change | None, then: Callable[[bool, View], None], sent: float
     ) -> None:
-        is_done = change is not None and self.etcd.execute(change)
+        store = self.etcd_of(process.member.id)
+        is_done = change is not None and store.execute(change)
         if (ETCD, process.member.id) in self.cuts or self.rng.random() < self.loss:
             return
         stale = self.rng.randrange(STALE_READS) if change is None and self.rng.random() < self.staleness else 0
-        view, stamp = self.etcd.view(stale, sent, 0.0), self.etcd.state.stamp
+        view, stamp = store.view(stale, sent, 0.0), store.state.stamp
         self.soon(
             process, self.delay() + self._stalled(ETCD, process.member.id), process.answered, then, is_done, view, stamp
         )
