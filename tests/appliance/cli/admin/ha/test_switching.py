@@ -64,6 +64,19 @@ async def test_a_look_that_etcd_does_not_answer_does_not_end_the_waiting() -> No
     assert not register.dropped
 
 
+async def test_the_record_of_another_etcd_does_not_say_that_it_has_happened() -> None:
+    register, looks = Recorded(), iter([View(NEXT, 9, cluster_id=8), View(TERM, 7), View(NEXT, 9)])
+    seen = list[View]()
+
+    def look() -> None:
+        register.found = next(looks)
+        seen.append(register.found)
+
+    register.on_look = look
+    assert await register.asked(30.0) == NEXT
+    assert len(seen) == 3
+
+
 @pytest.mark.parametrize("put", [None, OutcomeUnknown("etcd may have done it")], ids=["put", "outcome unknown"])
 async def test_a_switch_that_has_not_happened_in_time_is_dropped_and_can_not_come_any_more(
     put: Exception | None,
