@@ -120,7 +120,7 @@ class ResendOut(Listed[ResendResult]):
 
 
 class ResendRecord(Out):
-    """One that was put back at some time, with by whom."""
+    """One that was resent at some time, with by whom."""
 
     place: str
     cause: str
@@ -138,7 +138,7 @@ class ResendRecords(Listed[ResendRecord]):
 class ResendRunOut(Out):
     """A run that puts letters back. next: where it goes on, null at the end; detail: why it failed.
 
-    unknown: the broker's answer was lost; before: left alone, as they were put back by an earlier run.
+    unknown: the broker's answer was lost; before: left alone, as they were resent by an earlier run.
     """
 
     id: int = named("pk")

@@ -148,8 +148,8 @@ def _store_problems(facts: BrokerFacts) -> list[Check]:
             gettext("%(broker)s has trouble with its disk") % {"broker": facts.name},
             facts.store_trouble,
             gettext(
-                "Acknowledged messages are kept; clients resend rejected ones, or send them "
-                "elsewhere. Check the disk and the broker's log."
+                "Acknowledged messages are kept; clients send rejected ones again, or elsewhere. "
+                "Check the disk and the broker's log."
             ),
             harm=Harm.STOPS,
         )

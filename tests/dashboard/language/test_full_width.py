@@ -48,6 +48,17 @@ def test_code_numbers_and_names_are_none(text: str) -> None:
     assert not ascii_in(text)
 
 
+def test_sending_a_message_to_its_topic_again_has_one_word() -> None:
+    """As docs/glossary.md has it."""
+    path = catalogs()["django"]
+    entries = read(path.read_text(encoding="utf-8"), path.name)
+    of_it = [entry for entry in entries if re.search(r"(?<!/)\bresen[dt]", entry.message.text, re.IGNORECASE)]
+    assert len(of_it) > 20
+    assert not [entry.message.text for entry in of_it if "重新投递" not in "".join(entry.texts)]
+    other = re.compile(r"\bput\b.{0,12}\bback\b(?! into service)", re.IGNORECASE)
+    assert not [entry.message.text for entry in entries if other.search(entry.message.text)]
+
+
 def test_templates_put_texts_side_by_side_in_the_words_of_the_language() -> None:
     """As {% translate ", " %}: in Chinese it is a full-width one."""
     found = [
