@@ -85,12 +85,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only the modules whose tests are all marked unit")
     parser.addoption(long_runs.OPTION, action="store_true", help="all tests, all examples")
     parser.addoption(
-        long_runs.PART,
-        type=long_runs.part_of,
-        default=long_runs.FIRST,
-        metavar="N/M",
+        long_runs.PART, type=long_runs.part_of, default=long_runs.FIRST, metavar="N/M",
         help="which of M turns: together they take every test (default: the first of four)",
-    )
+    )  # fmt: skip
     parser.addoption(
         clock_jumps.OPTION, metavar="SEED", help="let the clocks of the tests' process jump ahead at random"
     )

@@ -93,12 +93,9 @@ class Visitor:
     def live(self, origin: str = "") -> websocket.WebSocket:
         """The live socket of a page that came from `origin`, the visitor's own address when empty."""
         return websocket.create_connection(
-            f"{self.base.replace('http', 'ws', 1)}/live",
-            cookie=self.cookie_header(),
-            origin=origin or self.base,
-            sslopt={"context": self.tls} if self.tls else None,
-            timeout=SECONDS_MAX,
-        )
+            f"{self.base.replace('http', 'ws', 1)}/live", cookie=self.cookie_header(), origin=origin or self.base,
+            sslopt={"context": self.tls} if self.tls else None, timeout=SECONDS_MAX,
+        )  # fmt: skip
 
     def cookie_header(self) -> str:
         return "; ".join(f"{name}={value}" for name, value in self.cookies.items())

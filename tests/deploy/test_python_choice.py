@@ -16,12 +16,9 @@ from deploy.rate_python import CAN_MAKE_VENV, HAS_HEADERS, rate, rate_build
 ROOT = Path(__file__).resolve().parents[2]
 # What sysconfig tells of some builds.
 PLAIN = {
-    "CONFIG_ARGS": "'--prefix=/opt/python'",
-    "PY_CFLAGS": "-Wsign-compare -DNDEBUG -g -fwrapv -O3 -Wall",
-    "PGO_PROF_GEN_FLAG": "-fprofile-generate",
-    "PGO_PROF_USE_FLAG": "-fprofile-use -fprofile-correction",
-    "Py_DEBUG": 0,
-}
+    "CONFIG_ARGS": "'--prefix=/opt/python'", "PY_CFLAGS": "-Wsign-compare -DNDEBUG -g -fwrapv -O3 -Wall",
+    "PGO_PROF_GEN_FLAG": "-fprofile-generate", "PGO_PROF_USE_FLAG": "-fprofile-use -fprofile-correction", "Py_DEBUG": 0,
+}  # fmt: skip
 DEBIAN = PLAIN | {
     "CONFIG_ARGS": "'--enable-shared' '--without-ensurepip' 'CFLAGS=-g'",
     "PY_CFLAGS": "-DNDEBUG -g -fwrapv -O2 -Wall -g",

@@ -40,13 +40,10 @@ WIDTH, HEIGHT = 1280, 760
 TRAFFIC_S = 180.0
 # name of the file: address, and what is there once the page shows what it is for
 PAGES = {
-    "overview": ("/", "[data-live='cluster.in']"),
-    "topics": ("/topics", "tbody tr"),
-    "messages": ("/topic/orders", "tr.row"),
-    "groups": ("/groups", "tbody tr"),
-    "group": ("/group/warehouse", "h1"),
+    "overview": ("/", "[data-live='cluster.in']"), "topics": ("/topics", "tbody tr"),
+    "messages": ("/topic/orders", "tr.row"), "groups": ("/groups", "tbody tr"), "group": ("/group/warehouse", "h1"),
     "alerts": ("/alerts", "h1"),
-}
+}  # fmt: skip
 WIDTHS, THEMES, LANGUAGES = (1280, 1920, 390), ("light", "dark"), ("en", "zh-hans")
 PHONE_PX = 500  # narrower is a telephone
 SIZE = "const page = document.documentElement; return [page.scrollWidth, page.scrollHeight];"

@@ -42,12 +42,9 @@ class Fuzz:
         deadline = time.monotonic() + self._seconds
         for seed in itertools.count(self._seed):
             options = settings(
-                max_examples=examples,
-                database=None,
-                deadline=None,
-                phases=PHASES,
+                max_examples=examples, database=None, deadline=None, phases=PHASES,
                 suppress_health_check=list(HealthCheck),
-            )
+            )  # fmt: skip
             try:
                 hypothesis.seed(seed)(options(given(strategy)(timed)))()
             except BaseException:

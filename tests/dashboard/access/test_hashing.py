@@ -1,4 +1,4 @@
-"""Where and how passwords are hashed."""
+"""Where and how passwords are hashed. Places for work under way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.hashers import make_password, verify_password
 
 from dashboard.access import hashing
-from dashboard.access.in_flight import TooManyAtOnce
+from dashboard.access.in_flight import InFlight, TooManyAtOnce
 from tests.waiting import WITHIN_S, until
 
 
@@ -86,3 +86,25 @@ async def test_s17_a_name_that_nobody_has_is_as_much_work_as_a_wrong_password(mo
     known, unknown = hashes
     assert known == unknown
     assert known.startswith("argon2$argon2id$v=19$m=")
+
+
+def test_places_are_bounded_for_one_key_and_in_all() -> None:
+    places = InFlight(all_max=3, of_one_max=2)
+    places.enter("a")
+    places.enter("a")
+    with pytest.raises(TooManyAtOnce):
+        places.enter("a")
+    places.enter("b")
+    with pytest.raises(TooManyAtOnce):
+        places.enter("c")
+    places.leave("a")
+    places.enter("c")
+    assert len(places) == 3
+
+
+def test_nothing_is_kept_of_keys_that_left() -> None:
+    places = InFlight(all_max=1, of_one_max=1)
+    for number in range(3):
+        places.enter(str(number))
+        places.leave(str(number))
+    assert len(places) == 0 and not places._of_key

@@ -66,12 +66,9 @@ async def answer_to(case: Any, headers: dict[str, str]) -> tuple[HttpResponse, R
     request = requests.Request(**{name: wanted[name] for name in names if name in wanted}).prepare()
     body = request.body or b""
     answer = await AsyncClient(raise_request_exception=False).generic(
-        request.method or "GET",
-        request.path_url,
-        body.encode() if isinstance(body, str) else body,
-        request.headers.get("Content-Type", "application/json"),
-        headers=headers,
-    )
+        request.method or "GET", request.path_url, body.encode() if isinstance(body, str) else body,
+        request.headers.get("Content-Type", "application/json"), headers=headers,
+    )  # fmt: skip
     if answer.streaming:  # files: their content type is checked, what is in them by tests of their own
         content = b"".join([chunk async for chunk in answer.streaming_content])
     else:

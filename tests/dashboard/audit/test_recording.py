@@ -1,4 +1,6 @@
-"""S60: What pages and REST change stands in the audit log, in words; nothing that writes goes unseen."""
+"""S60: What pages and REST change stands in the audit log, in words; nothing that writes goes unseen. What a view
+says of a change, as it is kept.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,11 @@ import json
 
 from asgiref.sync import sync_to_async
 from django.core.management import call_command
+from django.http import HttpRequest
 from django.test import AsyncClient
 
 from dashboard.audit.chain import check
+from dashboard.audit.notes import note, notes_of
 from dashboard.cluster.gateway import Gateway
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import User
@@ -136,3 +140,12 @@ async def test_the_audit_log_is_exported_by_rest(users: dict[str, User], make_to
     table = await AsyncClient().get("/api/v1/audit/export.csv", headers=api.headers)
     assert b"topic deleted" in b"".join([part async for part in table])  # type: ignore[attr-defined]
     assert (await api.call("get", "/audit/export.xml"))[0] == 422
+
+
+def test_details_lack_what_is_empty_and_the_targets_name_and_nothing_else() -> None:
+    request = HttpRequest()
+    note(request, "message resent", "orders", {"name": "orders", "to": "orders", "place": "", "key": None, "count": 0})
+    note(request, "alert rule changed", "late", {"name": {"before": "slow", "after": "late"}})
+    first, second = notes_of(request) or []
+    assert first.details == {"to": "orders", "count": 0}
+    assert second.details == {"name": {"before": "slow", "after": "late"}}

@@ -1,11 +1,15 @@
-"""What is said of a client, out of its connections."""
+"""What is said of a client, out of its connections. Client ids are shortened to what differs."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dashboard.clients.selection import in_order, select
+from dashboard.clients.short_ids import in_two, shortened
 from dashboard.clients.values import ClientListing, ConnectedClient, Connection, version_text
+from tests.bounded import bounded
 
 
 def connection(port: int, *groups: str, broker: str = "a", **more: object) -> Connection:
@@ -54,3 +58,30 @@ def test_clients_are_found_by_every_word_and_what_is_not_known_comes_last() -> N
     assert in_order([audit, mail, tool], "rate", down=True) == [tool, mail, audit]
     assert in_order([audit, mail, tool], "rate", down=False) == [mail, tool, audit]
     assert listing.by_language() == {"GO": 1, "JAVA": 1}
+
+
+HERE = ["10.0.0.7@4711#5ff31dd45d1b", "10.0.0.7@4711#4cd2c81f18c7", "10.0.0.7@4711#4cd2c9000000"]
+
+
+@pytest.mark.parametrize(
+    ("whole", "ids", "parts", "short"),
+    [
+        (HERE[0], HERE, ("10.0.0.7@4711#", "5ff31dd45d1b"), "…5ff3"),
+        (HERE[1], HERE, ("10.0.0.7@4711#", "4cd2c81f18c7"), "…4cd2c8"),
+        (HERE[0], [HERE[0], "10.0.0.7@88#5ff31dd45d1b"], ("10.0.0.7@", "4711#5ff31dd45d1b"), "…4711#5ff3"),
+        (HERE[0], [HERE[0], "app-1"], ("", HERE[0]), "10.0.0.7@4711#5ff3"),
+        (HERE[0], HERE[:1], ("", HERE[0]), "10.0.0.7@4711"),
+        ("shop", ["shop", "shop-2"], ("", "shop"), "shop"),
+    ],
+)
+def test_what_differs_is_shown(whole: str, ids: list[str], parts: tuple[str, str], short: str) -> None:
+    assert in_two(whole, sorted(ids)) == parts
+    assert shortened(whole, sorted(ids)) == short
+
+
+@bounded(500)
+@given(st.lists(st.text("ab1@#.", min_size=1, max_size=12), min_size=1, max_size=8, unique=True))
+def test_no_two_look_the_same(ids: list[str]) -> None:
+    ids.sort()
+    assert all("".join(in_two(one, ids)) == one for one in ids)
+    assert len({shortened(one, ids) for one in ids}) == len(ids)

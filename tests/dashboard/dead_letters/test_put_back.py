@@ -1,4 +1,6 @@
-"""Dead letters at a real broker: read by cause, put back to the group or the topic, and none of them twice."""
+"""Dead letters at a real broker: read by cause, put back to the group or the topic, and none of them twice. Letters
+by cause, and the condition that finds those of one.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,11 @@ from dashboard.cluster.message_query import understand
 from dashboard.cluster.message_scan import TimeSpan
 from dashboard.cluster.message_search import Search
 from dashboard.dead_letters import letters, put_back
+from dashboard.dead_letters.letters import grouped
 from dashboard.dead_letters.put_back import TO_TOPIC, PutBacks, PutBackStep, TooManyPutBacks, Wish
 from dashboard.models import PutBackRow
 from gantrymq.client.admin.client import AdminClient
+from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import dlq_topic, retry_topic
 from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.dashboard.conftest import Topic, gateway_to
@@ -155,3 +159,27 @@ async def test_a_damaged_letter_is_named_and_never_sent_and_the_others_are(
     assert failed.place == f"{cluster.broker.config.broker_name}.0.1"
     assert failed.told.startswith(f"damaged: {dlq_topic('damaged')}, queue 0, offset 1")
     assert [step.troubles for step in steps] == [[]] * len(steps)
+
+
+HOST = ("127.0.0.1", 1)
+
+
+def letter(stored: int, **properties: str) -> MessageExt:
+    return MessageExt("%DLQ%g", b"", 0, properties, 0, stored, 0, 0, 0, 0, HOST, stored, HOST, 0, 0, 0, "broker-a")
+
+
+def test_letters_are_grouped_by_what_failed_the_most_frequent_first() -> None:
+    told = {"CONSUME_ERROR": "shop.OutOfStock at orders.py:42"}
+    letters = [
+        letter(5, **told, CONSUME_ERROR_TEXT="OutOfStock: none of 17 left"),
+        letter(9, **told, CONSUME_ERROR_TEXT="OutOfStock: none of 4 left"),
+        letter(7),
+    ]
+    first, second = grouped(letters)
+    assert (first.error, first.text, first.count) == (told["CONSUME_ERROR"], "OutOfStock: none of 4 left", 2)
+    assert (first.first_ms, first.last_ms, first.place) == (5, 9, "broker-a.0.9")
+    assert (second.error, second.count) == ("", 1)
+    for cause, expected in ((first, [5, 9]), (second, [7])):
+        found = [item.store_timestamp for item in letters if understand(cause.condition).matches(item)]
+        assert found == expected, cause.condition
+    assert grouped([]) == []

@@ -190,11 +190,8 @@ def test_a_document_that_is_none_is_refused_with_its_place(text: str, told: str)
 @pytest.mark.parametrize("by", [",", ";", "\t"])
 def test_a_table_of_topics_is_a_document(by: str) -> None:
     rows = [
-        ('"name"', "write_queues", "order", "perm"),
-        ("7", "3", "true", "read"),
-        ("", "", "", ""),
-        (' "b"', "", "", ""),
-    ]
+        ('"name"', "write_queues", "order", "perm"), ("7", "3", "true", "read"), ("", "", "", ""), (' "b"', "", "", ""),
+    ]  # fmt: skip
     document = read("\ufeff" + "\r\n".join(by.join(row) for row in rows))
     assert items_of(document) == {
         "topics": {"7": {"name": "7", "write_queues": 3, "order": True, "perm": "read"}, "b": {"name": "b"}}

@@ -1,4 +1,6 @@
-"""The figures at /metrics: names as rocketmq-exporter's, the brokers' values, nothing of the silent; the guard."""
+"""The figures at /metrics: names as rocketmq-exporter's, the brokers' values, nothing of the silent; the guard. The
+text that Prometheus reads.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from django.test import AsyncClient
 from dashboard.access.tokens import create_token
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.group_values import GroupPlace
+from dashboard.exporter.exposition import Family, exposition
 from dashboard.exporter.page import MetricsPage, families, page_of
 from dashboard.groups.group_cache import group_book
 from dashboard.groups.trend import with_rates
@@ -174,3 +177,28 @@ async def snapshot_with(topic: str, gateway: Gateway) -> Snapshot:
 
     await until(has_answered)
     return replace(taken[-1], topics=count.topics())
+
+
+def test_what_stands_in_a_label_cannot_end_it() -> None:
+    family = Family("gantry_group_lag_seconds", "Lag")
+    family.add(1.5, group='a"} 9\nfake{x="\\')
+    lines = exposition([family]).splitlines()
+    assert lines[2] == r'gantry_group_lag_seconds{group="a\"} 9\nfake{x=\"\\"} 1.5'
+    assert len(lines) == 6
+
+
+def test_what_is_not_known_has_no_sample_and_zero_has_one() -> None:
+    family = Family("gantry_x", "X")
+    for value in (None, float("nan"), float("inf"), 0, 1e15):
+        family.add(value)
+    assert exposition([family]).splitlines()[2:4] == ["gantry_x 0", "gantry_x 1000000000000000"]
+
+
+def test_a_page_has_an_end_and_says_what_it_left_out() -> None:
+    families = [Family("a", "A"), Family("b", "B")]
+    for family in families:
+        for number in range(5):
+            family.add(number, n=str(number))
+    lines = exposition(families, samples_max=7).splitlines()
+    assert len([line for line in lines if line[:2] in ("a{", "b{")]) == 7
+    assert lines[-1] == "gantry_samples_left_out 3"

@@ -18,14 +18,11 @@ def request_from(client: object, *headers: tuple[bytes, bytes]) -> ASGIRequest:
 @pytest.mark.parametrize(
     ("client", "address"),
     [
-        (["192.0.2.7", 4711], "192.0.2.7"),
-        (["::ffff:192.0.2.7", 4711], "192.0.2.7"),
-        (["2001:db8::1", 4711], "2001:db8::1"),
-        (["/run/socket", 0], "/run/socket"),
-        (None, "unknown"),
+        (["192.0.2.7", 4711], "192.0.2.7"), (["::ffff:192.0.2.7", 4711], "192.0.2.7"),
+        (["2001:db8::1", 4711], "2001:db8::1"), (["/run/socket", 0], "/run/socket"), (None, "unknown"),
         ([None, None], "unknown"),
     ],
-)
+)  # fmt: skip
 def test_requests_and_sockets_have_the_peers_address(client: list[object] | None, address: str) -> None:
     assert client_address({"type": "websocket", "client": client}) == address
     assert client_address(request_from(client)) == address

@@ -1,8 +1,12 @@
-"""Refusals for programs are problem documents (RFC 9457), whoever refuses."""
+"""Refusals for programs are problem documents (RFC 9457), whoever refuses. The words behind a status are the same
+whichever Python serves the pages.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -10,6 +14,7 @@ from django.test import AsyncClient
 
 from dashboard.api.operations import api
 from dashboard.cluster.gateway import Gateway
+from dashboard.http.phrases import RENAMED, phrase_of
 from dashboard.models.management import User
 from dashboard.web.channel import refusal
 from tests.dashboard.conftest import api_for
@@ -79,3 +84,15 @@ def test_the_document_names_the_refusals_of_each_operation() -> None:
             of_headers = refusals.pop(431, None)  # sent before it is known what is asked
             assert of_headers is None or set(of_headers["content"]) == {"text/plain"}
             assert all(set(answer["content"]) == {"application/problem+json"} for answer in refusals.values())
+
+
+def test_the_words_are_those_of_rfc_9110() -> None:
+    assert [phrase_of(status) for status in (200, 404, 413, 414, 416, 422)] == [
+        "OK", "Not Found", "Content Too Large", "URI Too Long", "Range Not Satisfiable", "Unprocessable Content",
+    ]  # fmt: skip
+
+
+def test_only_what_an_older_python_says_in_other_words_is_listed() -> None:
+    """Python has RFC 9110's words since 3.13."""
+    listed = set() if sys.version_info >= (3, 13) else set(RENAMED)
+    assert {status for status in HTTPStatus if phrase_of(status) != status.phrase} == listed

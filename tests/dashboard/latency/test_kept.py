@@ -13,6 +13,8 @@ from dashboard.latency.kept import DAY, HOUR, MINUTE, condense, keep
 from dashboard.limits.names import NameLimit, unlimited, use
 from dashboard.models.latency import LatencyBlock
 
+pytestmark = pytest.mark.usefixtures("transactional_db")
+
 NOON = 1_700_000_000 // DAY * DAY + 12 * HOUR
 
 
@@ -28,9 +30,7 @@ async def rows() -> dict[int, int]:
     return {step: steps.count(step) for step in set(steps)}
 
 
-async def test_old_minutes_become_five_and_then_hours_and_lose_no_message(
-    transactional_db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_old_minutes_become_five_and_then_hours_and_lose_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "ROWS_A_TURN", 7)
     for minute in range(120):
         await keep(NOON + minute * MINUTE, [(("orders", "mail"), measured(10, 2000, unmeasured=1))])
@@ -48,14 +48,14 @@ async def test_old_minutes_become_five_and_then_hours_and_lose_no_message(
     assert await rows() == {}
 
 
-async def test_a_minute_that_is_written_again_counts_once(transactional_db: None) -> None:
+async def test_a_minute_that_is_written_again_counts_once() -> None:
     for _ in range(2):
         await keep(NOON, [(("orders", "mail"), measured(10))])
     (pair,) = (await figures_of(RANGES["1h"], topic="orders", now=NOON + 100)).pairs
     assert pair.whole.total == 1
 
 
-async def test_percentiles_over_time_and_what_is_not_measured(transactional_db: None) -> None:
+async def test_percentiles_over_time_and_what_is_not_measured() -> None:
     await keep(NOON, [(("orders", "mail"), measured(10, 10, 300)), (("", "mail"), measured(unmeasured=4)),
                       (("", "log"), measured(unmeasured=5)), (("", ""), measured(unmeasured=6))])  # fmt: skip
     await keep(NOON + MINUTE, [(("orders", "mail"), measured(700)), (("bills", "mail"), measured(1)),
@@ -71,7 +71,7 @@ async def test_percentiles_over_time_and_what_is_not_measured(transactional_db: 
     assert [(pair.group, pair.whole.total) for pair in of_topic.pairs] == [("mail", 4), ("log", 1)]
 
 
-async def test_an_account_of_some_names_sees_their_pairs_alone(transactional_db: None) -> None:
+async def test_an_account_of_some_names_sees_their_pairs_alone() -> None:
     await keep(NOON, [(("orders", "mail"), measured(1)), (("orders", "ship"), measured(1))])
     with unlimited():
         use(NameLimit(("orders", "ship")))

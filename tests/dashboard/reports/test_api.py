@@ -54,11 +54,8 @@ async def test_a_run_may_have_a_range_topics_and_a_zone_of_its_own(users: dict[s
     status, run = await api.call("post", "/reports/runs", wanted)
     assert (status, run["since"], run["until"]) == (202, "2026-10-24T22:00:00.000Z", "2026-10-25T23:00:00.000Z")
     assert (run["topics"], run["zone"], run["attempt"], run["duration_s"]) == (
-        ["orders", "mail"],
-        "Europe/Berlin",
-        1,
-        None,
-    )
+        ["orders", "mail"], "Europe/Berlin", 1, None,
+    )  # fmt: skip
     assert await api.call("get", f"/reports/runs/{run['id']}/log") == (200, {"run_id": run["id"], "text": ""})
     wrong: dict[str, dict[str, object]] = {
         "until": {"until": None}, "zone": {"zone": "Mars"}, "topics": {"topics": ["a b/"]},

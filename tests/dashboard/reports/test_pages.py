@@ -288,11 +288,8 @@ async def test_a_stopped_schedule_stops_its_run(data: Path) -> None:
 async def test_a_run_may_have_a_range_topics_and_a_zone_of_its_own(data: Path, log_in: Client) -> None:
     client = await log_in("operator")
     asked = {
-        "begin": "2026-11-01T08:30",
-        "end": "2026-11-02T00:00",
-        "topics": "orders, mail orders",
-        "zone": "Asia/Tokyo",
-    }
+        "begin": "2026-11-01T08:30", "end": "2026-11-02T00:00", "topics": "orders, mail orders", "zone": "Asia/Tokyo",
+    }  # fmt: skip
     await client.post("/reports/run", {"report": "days", "days": "7", **asked})
     run = await ReportRun.objects.aget()
     assert (run.begin_ms, run.end_ms) == (1_793_521_800_000, 1_793_577_600_000)

@@ -212,14 +212,11 @@ def test_an_answer_that_is_none_is_told_in_words(visit: Visit, answer: str) -> N
 @pytest.mark.parametrize(
     ("name", "url"),
     [
-        ("token_endpoint", "http://keys.example/token"),
-        ("jwks_uri", "http://10.0.0.7/keys"),
-        ("userinfo_endpoint", "file:///etc/passwd"),
-        ("authorization_endpoint", "javascript:alert(1)"),
-        ("end_session_endpoint", "//evil.example"),
-        ("issuer", "https://evil.example"),
+        ("token_endpoint", "http://keys.example/token"), ("jwks_uri", "http://10.0.0.7/keys"),
+        ("userinfo_endpoint", "file:///etc/passwd"), ("authorization_endpoint", "javascript:alert(1)"),
+        ("end_session_endpoint", "//evil.example"), ("issuer", "https://evil.example"),
     ],
-)
+)  # fmt: skip
 def test_s23_a_document_that_leads_to_plain_http_is_not_taken(
     lying: LyingProvider, config: ApplianceConfig, name: str, url: str
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -33,9 +32,6 @@ def provider(lying: LyingProvider, monkeypatch: pytest.MonkeyPatch) -> LyingProv
     monkeypatch.setenv("GANTRY_OIDC_CLIENT_SECRET", SECRET)
     monkeypatch.setattr(settings, "APPLIANCE", config)
     return lying
-
-
-SignIn = Callable[..., Awaitable[Any]]
 
 
 async def sign_in(provider: LyingProvider, client: AsyncClient, next_page: str = "", **told: str) -> Any:

@@ -1,13 +1,16 @@
-"""Groups that are behind or alone, dead letters, and a disk that fills up are no "All good"."""
+"""Groups that are behind or alone, dead letters, and a disk that fills up are no "All good". Which groups read a
+topic, and which is furthest behind.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from dashboard.cluster import units
-from dashboard.cluster.group_values import GroupSummary
+from dashboard.cluster.group_values import GroupPlace, GroupSummary
 from dashboard.groups.trend import watched
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, Stored, WatchedGroup
+from dashboard.status.readers import readers_of
 from dashboard.status.verdict import Level, judge
 
 NOW = 10_000.0
@@ -135,3 +138,17 @@ def test_a_disk_is_known_by_its_host_and_device_whichever_broker_is_away() -> No
 
 def test_a_name_that_is_no_address_leads_to_the_list() -> None:
     assert judge(replace(CALM, groups=(replace(BEHIND, name="a b/c"),))).link == "/groups"
+
+
+def group(name: str, at: float, *places: GroupPlace) -> WatchedGroup:
+    return WatchedGroup(name, None, None, 1, at, places=places)
+
+
+def test_the_worst_lag_is_over_all_brokers_of_one_group() -> None:
+    near = group("near", 5.0, GroupPlace("orders", "a", 0, 9, 100), GroupPlace("mail", "a", 0, 0, None))
+    far = group("far", 3.0, GroupPlace("orders", "a", 0, 6, 700), GroupPlace("orders", "b", 0, 7, 200))
+    found = readers_of([near, far])
+    assert (found["orders"].groups, found["orders"].lag, found["orders"].lag_ms) == (2, 13, 700)
+    assert (found["orders"].group, found["orders"].at) == ("far", 3.0)
+    assert (found["mail"].groups, found["mail"].lag, found["mail"].group) == (1, 0, "near")
+    assert "other" not in found

@@ -69,13 +69,10 @@ PARTS: tuple[dict[str, Any], ...] = (
 @pytest.mark.parametrize("acknowledged", [False, True])
 @bounded(60)
 @given(
-    parts=st.lists(st.sampled_from(PARTS), max_size=3),
-    silent=st.booleans(),
-    groups=st.lists(st.sampled_from((ALONE, BEHIND)), unique=True),
-    rule=st.none() | st.sampled_from(RuleKind),
-    level=st.sampled_from((Level.WARN, Level.BAD)),
-    namesrv_why=st.sampled_from((None, "no answer")),
-)
+    parts=st.lists(st.sampled_from(PARTS), max_size=3), silent=st.booleans(),
+    groups=st.lists(st.sampled_from((ALONE, BEHIND)), unique=True), rule=st.none() | st.sampled_from(RuleKind),
+    level=st.sampled_from((Level.WARN, Level.BAD)), namesrv_why=st.sampled_from((None, "no answer")),
+)  # fmt: skip
 def test_the_mark_is_as_bad_as_the_problem_that_the_sentence_names(
     acknowledged: bool,
     parts: list[dict[str, Any]],

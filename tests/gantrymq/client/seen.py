@@ -52,11 +52,8 @@ def consumer_of_all(
 ) -> PushConsumer:
     """A member of group G that begins with the topic's first message."""
     consumer = PushConsumer(
-        cluster.namesrv_address,
-        group="G",
-        listener=listener,
-        interceptors=interceptors,
+        cluster.namesrv_address, group="G", listener=listener, interceptors=interceptors,
         consume_from=ConsumeFrom.FIRST_OFFSET,
-    )
+    )  # fmt: skip
     consumer.subscribe(topic)
     return consumer

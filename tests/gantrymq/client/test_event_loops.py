@@ -130,12 +130,9 @@ async def administering(address: str) -> AdminClient:
 
 
 CLIENTS: dict[str, tuple[Callable[[str], Awaitable[Any]], Calls]] = {
-    "producer": (producing, PRODUCER),
-    "transaction producer": (in_transactions, TRANSACTIONS),
-    "pull consumer": (pulling, PULL),
-    "push consumer": (consuming, PUSH),
-    "admin": (administering, ADMIN),
-}
+    "producer": (producing, PRODUCER), "transaction producer": (in_transactions, TRANSACTIONS),
+    "pull consumer": (pulling, PULL), "push consumer": (consuming, PUSH), "admin": (administering, ADMIN),
+}  # fmt: skip
 EACH = [pytest.param(make, call, id=f"{name}: {what}") for name, (make, calls) in CLIENTS.items()
         for what, call in calls.items()]  # fmt: skip
 

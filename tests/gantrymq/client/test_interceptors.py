@@ -110,12 +110,9 @@ async def test_a_plain_listener_sees_in_its_thread_what_an_interceptor_made_curr
         seen.append(current.get())
 
     consumer = PushConsumer(
-        broker.namesrv_address,
-        group="G",
-        listener=listener,
-        interceptors=[Noting("outer", []), Noting("inner", [])],
+        broker.namesrv_address, group="G", listener=listener, interceptors=[Noting("outer", []), Noting("inner", [])],
         consume_from=ConsumeFrom.FIRST_OFFSET,
-    )
+    )  # fmt: skip
     consumer.subscribe("T")
     async with Producer(broker.namesrv_address) as producer:
         await producer.send(Message("T", b"x"))

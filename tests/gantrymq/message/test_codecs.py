@@ -1,6 +1,6 @@
 """Properties of the codecs, for any input: what is written reads back, what is damaged is refused, and that is all.
-
-The models are as plain as can be: a dictionary for properties, Java's loop for the hash, a list for batches.
+The models are as plain as can be: a dictionary for properties, Java's loop for the hash, a list for batches. The
+body of a batch send.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from gantrymq.errors import RecordError
+from gantrymq.errors import MessageRejected, RecordError
 from gantrymq.message import batch, ids, properties, record, sysflag
+from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message, MessageExt
 from tests.bounded import bounded
 from tests.gantrymq.message.batches import iter_batch
@@ -148,3 +149,15 @@ def test_an_offset_message_id_reads_back(host: tuple[str, int], physical_offset:
     packed = ids.encode_host(*host)
     assert ids.decode_host(packed) == host
     assert ids.decode_offset_message_id(ids.offset_message_id(packed, physical_offset)) == (*host, physical_offset)
+
+
+@pytest.mark.parametrize("cut", [1, 19, 21, -1])
+def test_a_batch_that_ends_too_early_is_an_error(cut: int) -> None:
+    body = encode_batch([Message("T", b"one", tags="A")])
+    with pytest.raises(RecordError):
+        list(iter_batch(body[:cut]))
+
+
+def test_properties_longer_than_their_length_field_are_refused() -> None:
+    with pytest.raises(MessageRejected):
+        encode_batch([Message("T", b"", properties={"A": "x" * 32767})])

@@ -1,4 +1,4 @@
-"""Messages as applications see them."""
+"""Messages as applications see them. RocketMQ's delay levels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from gantrymq.message.delay_levels import DELAYS_S, level_of
 from gantrymq.message.model import Message, MessageQueue
 from tests.gantrymq.message.example import MESSAGE
 
@@ -52,3 +53,10 @@ def test_queues_sort_by_topic_broker_and_number() -> None:
         MessageQueue("a", "x", 2),
     ]
     assert sorted(queues) == [queues[3], queues[2], queues[1], queues[0]]
+
+
+def test_the_next_longer_delay_of_the_broker_is_taken() -> None:
+    assert len(DELAYS_S) == 18
+    assert [level_of(delay_s) for delay_s in (0, 1, 1.1, 5, 60, 61, 600, 601, 7200, 9999)] == [
+        1, 1, 2, 2, 5, 6, 14, 15, 18, 18,
+    ]  # fmt: skip

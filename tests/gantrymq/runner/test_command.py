@@ -51,12 +51,9 @@ def running(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[by
     output = folder / "output.txt"
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "gantrymq", "run", *arguments],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+            [sys.executable, "-m", "gantrymq", "run", *arguments], cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=file, stderr=subprocess.STDOUT,
+        )  # fmt: skip
     try:
         yield process, output
     finally:

@@ -27,7 +27,7 @@ from dashboard.status.board import Board, BrokerFacts, BrokerState, Snapshot, Wa
 from tests.dashboard.alerts.receivers import Receiver, http_receiver, mail_receiver
 from tests.waiting import until
 
-pytestmark = pytest.mark.usefixtures("may_send_to_loopback")
+pytestmark = pytest.mark.usefixtures("may_send_to_loopback", "transactional_db")
 
 NOW = 1_700_000_000.0
 FACTS = BrokerFacts("broker-a", "a", NOW, in_rate=1.0, disk_ratio=0.5)
@@ -53,7 +53,7 @@ async def sent(sender: Sender, to: AlertChannel, **options: Any) -> AlertDeliver
 # ---- each kind, by the receiver's own rules
 
 
-async def test_a_webhook_arrives_signed(transactional_db: None, sender: Sender) -> None:
+async def test_a_webhook_arrives_signed(sender: Sender) -> None:
     with http_receiver() as receiver:
         one = await sent(sender, await channel("webhook", url=receiver.url, secret="s" * 32))
     [got] = receiver.requests
@@ -67,7 +67,7 @@ async def test_a_webhook_arrives_signed(transactional_db: None, sender: Sender) 
     ("kind", "answer"),
     [("slack", "ok"), ("dingtalk", '{"errcode":0}'), ("feishu", '{"code":0}'), ("wecom", '{"errcode":0}')],
 )
-async def test_chats_take_it(kind: str, answer: str, transactional_db: None, sender: Sender) -> None:
+async def test_chats_take_it(kind: str, answer: str, sender: Sender) -> None:
     signs = {"secret": "SEC1"} if kind in ("dingtalk", "feishu") else {}
     with http_receiver((200, answer)) as receiver:
         one = await sent(sender, await channel(kind, url=receiver.url, **signs))
@@ -83,7 +83,7 @@ async def test_chats_take_it(kind: str, answer: str, transactional_db: None, sen
         assert base64.b64decode(body["sign"]) == hmac.digest(f"{body['timestamp']}\nSEC1".encode(), b"", "sha256")
 
 
-async def test_a_mail_is_taken_or_refused(transactional_db: None, sender: Sender) -> None:
+async def test_a_mail_is_taken_or_refused(sender: Sender) -> None:
     people = {"sender": "g@example.com", "recipients": "a@example.com, b@example.com"}
     given = {"host": "127.0.0.1", "security": "none"} | people
     with mail_receiver() as receiver:
@@ -99,14 +99,14 @@ async def test_a_mail_is_taken_or_refused(transactional_db: None, sender: Sender
 # ---- what does not work
 
 
-async def test_s23_a_redirect_is_not_followed(transactional_db: None, sender: Sender) -> None:
+async def test_s23_a_redirect_is_not_followed(sender: Sender) -> None:
     with http_receiver() as elsewhere, http_receiver((307, "")) as receiver:
         receiver.location = elsewhere.url
         one = await sent(sender, await channel("slack", url=receiver.url))
     assert one.state == "failed" and elsewhere.requests == [] and one.answer.startswith("307")
 
 
-async def test_s23_private_addresses_get_nothing(transactional_db: None, sender: Sender, settings: Any) -> None:
+async def test_s23_private_addresses_get_nothing(sender: Sender, settings: Any) -> None:
     """S23: also for a name that has one."""
     settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, alarm_networks="")
     with http_receiver() as receiver, mail_receiver() as mails:
@@ -122,7 +122,7 @@ async def test_s23_private_addresses_get_nothing(transactional_db: None, sender:
     assert receiver.requests == [] and mails.requests == []
 
 
-async def test_what_fails_is_tried_again_later_and_not_for_ever(transactional_db: None, sender: Sender) -> None:
+async def test_what_fails_is_tried_again_later_and_not_for_ever(sender: Sender) -> None:
     with http_receiver((503, "busy"), (200, "ok")) as receiver:
         to = await channel("slack", url=receiver.url)
         one = await sent(sender, to)
@@ -136,7 +136,7 @@ async def test_what_fails_is_tried_again_later_and_not_for_ever(transactional_db
     assert one.state == "failed" and "ConnectionRefusedError" in one.answer
 
 
-async def test_one_that_hangs_is_ended(transactional_db: None, sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_hangs_is_ended(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deliveries, "WHOLE_TIMEOUT_S", 0.2)
     server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     async with server:
@@ -144,9 +144,7 @@ async def test_one_that_hangs_is_ended(transactional_db: None, sender: Sender, m
     assert one.state == "waiting" and "no answer within" in one.answer
 
 
-async def test_neither_logs_nor_answers_hold_secrets(
-    transactional_db: None, sender: Sender, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_neither_logs_nor_answers_hold_secrets(sender: Sender, caplog: pytest.LogCaptureFixture) -> None:
     with http_receiver((403, "no: /hook/secret-part-of-it, key secret-key-of-it")) as receiver:
         to = await channel("dingtalk", url=receiver.url, secret="hush-hush-hush")
         with caplog.at_level(logging.DEBUG):
@@ -160,7 +158,7 @@ async def test_neither_logs_nor_answers_hold_secrets(
 # ---- from a snapshot to a notice
 
 
-async def test_a_group_that_falls_behind_is_told_once_and_its_end_too(transactional_db: None) -> None:
+async def test_a_group_that_falls_behind_is_told_once_and_its_end_too() -> None:
     with http_receiver() as receiver:
         await channel("webhook", url=receiver.url, secret="s" * 32)
         watch, board = await watched()
@@ -173,7 +171,7 @@ async def test_a_group_that_falls_behind_is_told_once_and_its_end_too(transactio
     assert row.is_told and row.ended_at is not None and row.subject == "orders-mail"
 
 
-async def test_a_new_process_goes_on_with_what_rings(transactional_db: None) -> None:
+async def test_a_new_process_goes_on_with_what_rings() -> None:
     with http_receiver() as receiver:
         await channel("webhook", url=receiver.url, secret="s" * 32)
         for _ in range(2):
@@ -183,7 +181,7 @@ async def test_a_new_process_goes_on_with_what_rings(transactional_db: None) -> 
     assert await AlertRow.objects.exclude(rule=None).acount() == 1
 
 
-async def test_a_silenced_alarm_is_told_when_its_silence_ends(transactional_db: None) -> None:
+async def test_a_silenced_alarm_is_told_when_its_silence_ends() -> None:
     with http_receiver() as receiver:
         await channel("webhook", url=receiver.url, secret="s" * 32)
         watch, board = await watched()
@@ -196,7 +194,7 @@ async def test_a_silenced_alarm_is_told_when_its_silence_ends(transactional_db: 
         assert await told(receiver, 1) == [("fired", "A group is behind: orders-mail")]
 
 
-async def test_a_rule_tells_its_own_channels_and_many_subjects_are_one_notice(transactional_db: None) -> None:
+async def test_a_rule_tells_its_own_channels_and_many_subjects_are_one_notice() -> None:
     with http_receiver() as chosen, http_receiver() as other:
         own = await channel("webhook", url=chosen.url, secret="s" * 32)
         await channel("slack", url=other.url)

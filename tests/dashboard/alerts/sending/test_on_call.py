@@ -32,7 +32,7 @@ from tests.dashboard.alerts.receivers import Receiver, http_receiver
 from tests.dashboard.conftest import Client, api_for
 from tests.waiting import until
 
-pytestmark = pytest.mark.usefixtures("may_send_to_loopback")
+pytestmark = pytest.mark.usefixtures("may_send_to_loopback", "transactional_db")
 
 ROUTING_KEY, API_KEY = "0123456789abcdef0123456789abcdef", "eb243592-faa2-4ba2-a551-1afdf565c889"
 TAKEN = (202, '{"status":"success","message":"Event processed","dedup_key":"k"}')
@@ -94,9 +94,7 @@ def check_event(body: dict[str, Any]) -> None:
         assert "payload" not in body
 
 
-async def test_pagerduty_gets_an_incident_an_alert_that_its_key_acknowledges_and_resolves(
-    transactional_db: None, sender: Sender
-) -> None:
+async def test_pagerduty_gets_an_incident_an_alert_that_its_key_acknowledges_and_resolves(sender: Sender) -> None:
     with http_receiver(TAKEN) as receiver:
         await sync_to_async(channel)("pagerduty", receiver)
         await sync_to_async(open_two)(acknowledge=True)
@@ -118,7 +116,7 @@ async def test_pagerduty_gets_an_incident_an_alert_that_its_key_acknowledges_and
 # ---- Opsgenie
 
 
-async def test_opsgenie_gets_the_same_by_its_alias(transactional_db: None, sender: Sender) -> None:
+async def test_opsgenie_gets_the_same_by_its_alias(sender: Sender) -> None:
     with http_receiver((202, '{"result":"Request will be processed","took":0.1,"requestId":"4"}')) as receiver:
         await sync_to_async(channel)("opsgenie", receiver)
         await sync_to_async(open_two)(acknowledge=True)
@@ -143,7 +141,7 @@ async def test_opsgenie_gets_the_same_by_its_alias(transactional_db: None, sende
 # ---- Teams
 
 
-async def test_teams_gets_one_card_for_both_with_texts_as_they_are(transactional_db: None, sender: Sender) -> None:
+async def test_teams_gets_one_card_for_both_with_texts_as_they_are(sender: Sender) -> None:
     with http_receiver((202, "")) as receiver:
         await sync_to_async(channel)("teams", receiver)
         await sync_to_async(open_two)(end=False)
@@ -172,7 +170,7 @@ def test_a_card_is_never_larger_than_teams_takes() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pagerduty", "opsgenie"])
-async def test_an_end_waits_for_a_begin_that_is_sent_again(kind: str, transactional_db: None, sender: Sender) -> None:
+async def test_an_end_waits_for_a_begin_that_is_sent_again(kind: str, sender: Sender) -> None:
     with http_receiver((429, "slow down"), TAKEN) as receiver:
         await sync_to_async(channel)(kind, receiver)
         await sync_to_async(open_two)()
@@ -194,7 +192,7 @@ async def test_an_end_waits_for_a_begin_that_is_sent_again(kind: str, transactio
 
 @pytest.mark.parametrize("kind", ["pagerduty", "opsgenie"])
 async def test_what_is_refused_is_not_sent_again_and_no_key_is_in_answer_or_log(
-    kind: str, transactional_db: None, sender: Sender, caplog: pytest.LogCaptureFixture
+    kind: str, sender: Sender, caplog: pytest.LogCaptureFixture
 ) -> None:
     with http_receiver((400, f"invalid: {ROUTING_KEY} {API_KEY}")) as receiver:
         to = await sync_to_async(channel)(kind, receiver)
@@ -210,9 +208,7 @@ async def test_what_is_refused_is_not_sent_again_and_no_key_is_in_answer_or_log(
 
 
 @pytest.mark.parametrize("kind", ["pagerduty", "opsgenie", "teams"])
-async def test_s23_private_addresses_get_nothing(
-    kind: str, transactional_db: None, sender: Sender, settings: Any
-) -> None:
+async def test_s23_private_addresses_get_nothing(kind: str, sender: Sender, settings: Any) -> None:
     settings.APPLIANCE = dataclasses.replace(settings.APPLIANCE, alarm_networks="")
     with http_receiver() as receiver:
         await sync_to_async(channel)(kind, receiver)

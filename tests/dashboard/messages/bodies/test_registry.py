@@ -125,13 +125,10 @@ async def test_a_search_looks_inside_once_the_schemas_are_known(asked: list[tupl
 @pytest.mark.parametrize(
     ("number", "why"),
     [
-        (1, "answers 404 for /schemas/ids/1"),
-        (11, "answers 302 for /schemas/ids/11"),
-        (12, "is not an Avro schema"),
-        (13, "answer can't be read"),
-        (14, "does not answer in time"),
+        (1, "answers 404 for /schemas/ids/1"), (11, "answers 302 for /schemas/ids/11"), (12, "is not an Avro schema"),
+        (13, "answer can't be read"), (14, "does not answer in time"),
     ],
-)
+)  # fmt: skip
 async def test_what_the_registry_does_not_say_is_said_and_asked_once(
     asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, number: int, why: str
 ) -> None:

@@ -34,17 +34,14 @@ def test_the_next_time_is_that_of_the_zones_clocks(line: str, zone: str, after: 
 @pytest.mark.parametrize(
     ("line", "zone", "why"),
     [
-        ("", "UTC", "not a cron line"),
-        ("* * * *", "UTC", "not a cron line"),
+        ("", "UTC", "not a cron line"), ("* * * *", "UTC", "not a cron line"),
         ("61 * * * *", "UTC", "not a cron line (Bad minute)"),
-        ("0 0 30 2 *", "UTC", "not a cron line (Bad day-of-month)"),
-        ("* * */20 * 1L", "UTC", "this time never occurs"),
-        ("0 6 * * *", "Mars/Olympus", "not a time zone"),
-        ("0 6 * * *", "../../etc/passwd", "not a time zone"),
+        ("0 0 30 2 *", "UTC", "not a cron line (Bad day-of-month)"), ("* * */20 * 1L", "UTC", "this time never occurs"),
+        ("0 6 * * *", "Mars/Olympus", "not a time zone"), ("0 6 * * *", "../../etc/passwd", "not a time zone"),
         ("*/5 * * * *", "UTC", "more often than every 15 minutes"),
         ("0,1 6 * * *", "UTC", "more often than every 15 minutes"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_schedule_is_refused_in_a_sentence(line: str, zone: str, why: str) -> None:
     with pytest.raises(CronRefused) as refusal:
         check(line, zone, utc("2026-11-20T06:00"))

@@ -20,12 +20,9 @@ async def test_an_exit_commits_what_was_handled_and_sends_nothing_back(peer: Pee
     with SyncProducer(peer.namesrv_address) as producer:
         producer.send_many(Message(topic, b"%d" % number) for number in range(20))
     finished = subprocess.run(  # noqa: ASYNC221 - nothing else has to go on here
-        [sys.executable, FOLDER / "leaving.py", peer.namesrv_address, topic],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        env=ENVIRONMENT,
-    )
+        [sys.executable, FOLDER / "leaving.py", peer.namesrv_address, topic], capture_output=True, text=True,
+        timeout=LIMIT_S, env=ENVIRONMENT,
+    )  # fmt: skip
     assert (finished.returncode, finished.stderr) == (0, "")
     handled = sorted(map(int, finished.stdout.split()))
     assert handled[:2] == [0, 1]

@@ -21,11 +21,8 @@ pytestmark = pytest.mark.parametrize("peer", ["gantry"], indirect=True)
 def test_producers_work_in_a_forked_child_and_consumers_say_why_not(peer: Peer, way: str) -> None:
     finished = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", FOLDER / "forking.py", peer.namesrv_address, way],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        env=ENVIRONMENT,
-    )
+        capture_output=True, text=True, timeout=LIMIT_S, env=ENVIRONMENT,
+    )  # fmt: skip
     assert finished.returncode == 0, finished.stderr
     *children, parent = finished.stdout.splitlines()
     assert set(children) == {"SEND_OK SEND_OK SEND_OK before a fork"}

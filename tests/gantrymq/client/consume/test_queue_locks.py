@@ -42,13 +42,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def locks_at(clock: Clock, connection: object = None) -> QueueLocks:
     session: Any = SimpleNamespace(
-        namespace=NO_NAMESPACE,
-        client_id="c",
-        calls=clock,
-        outages=Outages(),
+        namespace=NO_NAMESPACE, client_id="c", calls=clock, outages=Outages(),
         routes=SimpleNamespace(address=lambda name: "h:1"),
         remoting=SimpleNamespace(open_connection=lambda address: connection),
-    )
+    )  # fmt: skip
     return QueueLocks(session, "g")
 
 

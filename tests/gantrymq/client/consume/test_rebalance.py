@@ -20,14 +20,11 @@ def ids(share: list[MessageQueue]) -> list[int]:
 @pytest.mark.parametrize(
     ("queue_count", "members", "shares"),
     [
-        (8, "a", [[0, 1, 2, 3, 4, 5, 6, 7]]),
-        (8, "abc", [[0, 1, 2], [3, 4, 5], [6, 7]]),
-        (4, "abcd", [[0], [1], [2], [3]]),
-        (2, "abc", [[0], [1], []]),
-        (10, "abcd", [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]),
-        (0, "ab", [[], []]),
+        (8, "a", [[0, 1, 2, 3, 4, 5, 6, 7]]), (8, "abc", [[0, 1, 2], [3, 4, 5], [6, 7]]),
+        (4, "abcd", [[0], [1], [2], [3]]), (2, "abc", [[0], [1], []]),
+        (10, "abcd", [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]), (0, "ab", [[], []]),
     ],
-)
+)  # fmt: skip
 def test_the_average_strategy_gives_javas_runs(queue_count: int, members: str, shares: list[list[int]]) -> None:
     assert [
         ids(rebalance.allocate_averagely(member, queues(queue_count), list(members))) for member in members

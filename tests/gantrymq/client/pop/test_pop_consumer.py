@@ -62,7 +62,8 @@ async def admin(peer: Peer, name: str) -> AsyncIterator[AdminClient]:
 
 
 @pytest.fixture
-async def producer(peer: Peer) -> AsyncIterator[Producer]:
+async def producer(peer: Peer, admin: AdminClient) -> AsyncIterator[Producer]:
+    """With the topic `name` at the peer."""
     async with Producer(peer.namesrv_address) as client:
         yield client
 
@@ -145,7 +146,7 @@ async def test_several_messages_are_acknowledged_in_one_request(
 
 
 async def test_only_messages_with_the_tag_or_that_meet_the_condition_come(
-    peer: Peer, name: str, admin: AdminClient, producer: Producer
+    peer: Peer, name: str, producer: Producer
 ) -> None:
     await producer.send_many(Message(name, b"%02d" % n, tags="ABC"[n % 3]) for n in range(30))
     async with PopConsumer(peer.namesrv_address, group=name, consume_from=ConsumeFrom.FIRST_OFFSET) as consumer:
@@ -165,7 +166,7 @@ async def test_only_messages_with_the_tag_or_that_meet_the_condition_come(
 
 
 async def test_a_poll_waits_for_a_message_and_a_cancelled_one_loses_none(
-    peer: Peer, name: str, admin: AdminClient, producer: Producer
+    peer: Peer, name: str, producer: Producer
 ) -> None:
     async with consumer_of(peer, name) as consumer:
         began = time.monotonic()
@@ -181,7 +182,7 @@ async def test_a_poll_waits_for_a_message_and_a_cancelled_one_loses_none(
         await consumer.ack(message)
 
 
-async def test_no_more_is_polled_than_is_held(peer: Peer, name: str, admin: AdminClient, producer: Producer) -> None:
+async def test_no_more_is_polled_than_is_held(peer: Peer, name: str, producer: Producer) -> None:
     await producer.send_many(Message(name, b"%d" % n) for n in range(10))
     async with consumer_of(peer, name, batch_size=8, held_max=5) as consumer:
         found = await polled(consumer, 5)
@@ -202,9 +203,7 @@ async def test_what_no_consumer_polled_has_no_lease(peer: Peer, name: str) -> No
 # -- leases -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_lease_is_renewed_while_the_message_is_worked_on(
-    peer: Peer, name: str, admin: AdminClient, producer: Producer
-) -> None:
+async def test_a_lease_is_renewed_while_the_message_is_worked_on(peer: Peer, name: str, producer: Producer) -> None:
     await producer.send(Message(name, b"slow"))
     async with consumer_of(peer, name, invisible_s=2.0) as one, consumer_of(peer, name) as two:
         (message,) = await polled(one, 1)
@@ -214,7 +213,7 @@ async def test_a_lease_is_renewed_while_the_message_is_worked_on(
 
 
 async def test_a_message_that_is_not_renewed_any_more_is_delivered_again(
-    peer: Peer, name: str, admin: AdminClient, producer: Producer
+    peer: Peer, name: str, producer: Producer
 ) -> None:
     await producer.send(Message(name, b"lost"))
     async with consumer_of(peer, name, invisible_s=0.5, renew_for_s=0) as consumer:
@@ -243,7 +242,7 @@ async def test_a_message_comes_again_when_its_time_says_and_can_be_acknowledged_
             await consumer.change_invisible_time(again, -1)
 
 
-async def test_closing_gives_back_what_was_open(peer: Peer, name: str, admin: AdminClient, producer: Producer) -> None:
+async def test_closing_gives_back_what_was_open(peer: Peer, name: str, producer: Producer) -> None:
     await producer.send_many(Message(name, b"%d" % n) for n in range(5))
     async with consumer_of(peer, name, batch_size=5, invisible_s=3600.0) as consumer:
         found = await polled(consumer, 5)
@@ -301,7 +300,7 @@ async def test_topics_of_a_namespace_are_consumed_by_their_plain_names(peer: Pee
 
 
 async def test_a_new_group_begins_at_a_time_also_in_queues_that_are_young(
-    peer: Peer, name: str, admin: AdminClient, producer: Producer
+    peer: Peer, name: str, producer: Producer
 ) -> None:
     async with PullConsumer(peer.namesrv_address, group=f"{name}_all", consume_from=ConsumeFrom.FIRST_OFFSET) as reader:
         reader.subscribe(name)
@@ -386,7 +385,7 @@ async def test_messages_come_from_all_brokers_as_one_is_killed(
 
 
 async def test_messages_of_a_process_that_was_killed_come_when_their_time_is_over(
-    peer: Peer, name: str, admin: AdminClient, producer: Producer
+    peer: Peer, name: str, producer: Producer
 ) -> None:
     await producer.send_many(Message(name, b"%d" % n) for n in range(6))
     with running(peer, name, "6") as process:
@@ -432,7 +431,7 @@ async def test_a_listener_decides_on_each_message(
 
 
 async def test_stopping_lets_calls_end_and_gives_back_those_that_do_not(
-    peer: Peer, name: str, admin: AdminClient, producer: Producer
+    peer: Peer, name: str, producer: Producer
 ) -> None:
     await producer.send_many(Message(name, body) for body in (b"quick", b"endless"))
     begun, quick = [], asyncio.Event()

@@ -19,13 +19,10 @@ SHAPES = [
     Record(born_ip=born, store_ip=store, is_v2=is_v2, topic="t" * (200 if is_v2 else 20), body=b"x" * size)
     for is_v2 in (False, True)
     for born, store in (
-        ("10.0.0.0", "10.0.0.1"),
-        ("2001:db8::1", "10.0.0.1"),
-        ("10.0.0.9", "::"),
-        ("2001:db8::1", "fe80::2"),
+        ("10.0.0.0", "10.0.0.1"), ("2001:db8::1", "10.0.0.1"), ("10.0.0.9", "::"), ("2001:db8::1", "fe80::2"),
     )
     for size in (0, 1, 300)
-]
+]  # fmt: skip
 
 
 def log_file(folder: Path) -> LogFile:

@@ -27,14 +27,11 @@ def records(count: int, **fields: Any) -> list[Record]:
     """Over two topics and four queues, a second apart."""
     return [
         Record(
-            topic="orders" if index % 4 else "mail",
-            queue_id=index % 2,
-            body=b"%d" % index * 20,
-            stored_at=NOON + index * SECOND_MS,
-            **fields,
+            topic="orders" if index % 4 else "mail", queue_id=index % 2, body=b"%d" % index * 20,
+            stored_at=NOON + index * SECOND_MS, **fields,
         )
         for index in range(count)
-    ]
+    ]  # fmt: skip
 
 
 def reader(path: Path, columns: list[str] = PLACE, **options: str) -> GantryReader:

@@ -179,13 +179,10 @@ def test_a_stream_goes_on_from_its_checkpoint(
 
 def test_rows_become_messages(spark: SparkSession, cluster: LocalCluster) -> None:
     rows = spark.range(2000).selectExpr(
-        "CAST(id AS STRING) AS body",
-        "concat('k', id, ' other') AS keys",
-        "IF(id % 2 = 0, 'even', NULL) AS tags",
-        "map('price', CAST(id AS STRING)) AS properties",
-        "CAST(id % 7 AS STRING) AS sharding_key",
+        "CAST(id AS STRING) AS body", "concat('k', id, ' other') AS keys", "IF(id % 2 = 0, 'even', NULL) AS tags",
+        "map('price', CAST(id AS STRING)) AS properties", "CAST(id % 7 AS STRING) AS sharding_key",
         "concat('row-', id) AS id",
-    )
+    )  # fmt: skip
     sink = {"namesrv": cluster.namesrv_address, "topic": "sunk", "idProperty": "ROW"}
     rows.write.format("gantrymq").options(**sink).mode("append").save()
     back = load(spark, namesrv=cluster.namesrv_address, subscribe="sunk", columns="*").collect()
