@@ -47,6 +47,7 @@ def build(kept: Kept, output: Path) -> None:
 def _pack_own(kept: Kept, tree: Path, lock: dict[str, Any], staged: Path, to: Path) -> None:
     own = staged / site_packages(tree).relative_to(tree)
     application.copy_to(own)
+    shutil.copyfile(OWN_SOURCES / "sitecustomize.py", own / "sitecustomize.py")
     native.add_fast_path(kept, tree, own)
     check_floor(staged)
     compile_modules(tree, own)
@@ -79,13 +80,14 @@ def _join(launcher: Path, archives: Sequence[Path], output: Path) -> None:
 def packed_base(kept: Kept, tree: Path) -> Path:
     """The archive of the tree and the unwinder. Raises BuildError."""
     unwinder = native.unwinder(kept)
-    of = hash_of(tree.name, unwinder.name, hash_of_modules("archive", "base"))
+    of = hash_of(tree.name, unwinder.name, hash_of_modules("archive", "assembly"))
 
     def make(to: Path) -> None:
         with tempfile.TemporaryDirectory(dir=kept.folder) as folder:
             staged = Path(folder) / "base"
             shutil.copytree(tree, staged, symlinks=True, ignore=shutil.ignore_patterns(*FOR_COMPILING))
-            shutil.copyfile(unwinder, staged / "lib" / native.UNWINDER)
+            (staged / "lib" / "fallback").mkdir()  # sitecustomize.py looks there; the interpreter's own path is lib
+            shutil.copyfile(unwinder, staged / "lib" / "fallback" / native.UNWINDER)
             check_floor(staged)  # the interpreter and its libraries, too
             pack(tree, staged, to, is_last=False)
 

@@ -139,6 +139,15 @@ def test_every_command_works_from_the_one_file_and_nothing_else_is_there(machine
     assert not [path for path in tree.rglob("*.pyc") if path.read_bytes()[4:8] != UNCHECKED]  # compiled at each start
 
 
+def test_the_machines_libraries_load_beside_its_packages(machine: Machine) -> None:
+    """As numpy's do, in reports: libstdc++ wants the machine's own libgcc_s, which some of the packages load, too."""
+    machine.run("version")
+    (tree,) = (path for path in machine.trees.iterdir() if path.is_dir())
+    words = "import pydantic_core, ctypes; ctypes.CDLL('libstdc++.so.6')"
+    done = subprocess.run([tree / "bin" / "python3", "-c", words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_it_starts_without_a_network_and_a_killed_start_goes_on(machine: Machine) -> None:
     """Killed while it unpacks; then it becomes ready, though nothing can be fetched."""
     first = subprocess.Popen([*machine.command(), "version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

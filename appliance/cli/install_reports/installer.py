@@ -118,6 +118,7 @@ def _command() -> list[str]:
     if importlib.util.find_spec("pip") is None:
         raise Failed(f"{sys.executable} has no pip: install it (on Debian: apt install python3-pip), or uv")
     os.environ["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    os.environ["PIP_ROOT_USER_ACTION"] = "ignore"  # the service's packages are root's, in a folder of their own
     return [sys.executable, "-m", "pip", "install", "--no-cache-dir", "--progress-bar", "off"]
 
 

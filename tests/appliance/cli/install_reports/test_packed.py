@@ -94,8 +94,12 @@ def contents(path: Path) -> dict[str, bytes]:
         return {item.name: archive.extractfile(item).read() for item in archive}  # type: ignore[union-attr]
 
 
-def test_a_file_is_installed_wheels_and_sources(target: Path, file: Path, tmp_path: Path) -> None:
+def test_a_file_is_installed_wheels_and_sources(
+    target: Path, file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Without pip's advice to root, who does as the page says."""
     assert install(tmp_path, file)["state"] == "ready"
+    assert "WARNING" not in "".join(capfd.readouterr())
     done = subprocess.run(
         [sys.executable, "-c", "import made_up_wheel, made_up_source as s; print(made_up_wheel.NAME, s.NAME)"],
         cwd=target,
