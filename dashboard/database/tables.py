@@ -11,6 +11,9 @@ from django.db.migrations.executor import MigrationExecutor
 
 from dashboard.language.sentences import gettext
 
+LABEL = "dashboard"
+BEFORE_FIRST = "0001_initial"  # the first migration of the versions before 0.1.0, none of which was released
+
 
 class NotUsable(Exception):
     """The database can't be used; the text is for the pages."""
@@ -29,6 +32,14 @@ def bring_up_to_date(*, before: Callable[[], object], begin_anew: str) -> bool:
     """
     executor = MigrationExecutor(connection)
     applied = set(executor.loader.applied_migrations or ())
+    if (LABEL, BEFORE_FIRST) in applied:
+        raise NotUsable(
+            gettext(
+                "The dashboard's database was written by a version before 0.1.0, which this one cannot read: "
+                "%(begin_anew)s to start with a new one. Brokers are not affected."
+            )
+            % {"begin_anew": begin_anew}
+        )
     installed = {app.label for app in apps.get_app_configs()}
     newer = sorted(f"{label}.{name}" for label, name in applied - set(executor.loader.disk_migrations or ()))
     if newer := [name for name in newer if name.partition(".")[0] in installed]:

@@ -20,6 +20,8 @@ EXPENSIVE = (
     "appliance/broker/failover/test_candidate.py",
     "appliance/cli/admin/draining/test_verbs.py",
     "appliance/cli/backup/test_backup.py::test_a_backup_under_load_has_all_that_was_acknowledged_before_it",
+    "appliance/cli/backup/test_s3_place.py::"
+    "test_a_backup_under_load_comes_back_from_s3_with_all_that_was_acknowledged_before_it",
     "appliance/fast_path/test_sanitized.py",
     "appliance/reports/test_cluster.py",
     "appliance/reports/test_kills.py",

@@ -169,6 +169,18 @@ def test_alarms_and_incidents_of_0_1_0_are_alerts_with_their_rules_and_channels(
     assert (of_check.worst, of_check.begun_at.day, json.loads(of_check.words)["text"]) == ("w", 22, "e")
 
 
+def test_one_of_before_0_1_0_stays_as_it_is_and_is_told_what_to_do(files: DatabaseFiles) -> None:
+    with closing(sqlite3.connect(files.path)) as opened, opened:
+        opened.execute(
+            "UPDATE django_migrations SET name = '0001_initial' WHERE app = 'dashboard' AND name LIKE '0001%'"
+        )
+    prepare()
+    assert "a version before 0.1.0, which this one cannot read: move dashboard/db.sqlite3 away" in database.state.why
+    assert files.set_aside_files() == []
+    with closing(sqlite3.connect(files.path)) as opened:
+        assert opened.execute("SELECT username FROM dashboard_user").fetchall() == [("root",)]
+
+
 @pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
 def test_a_locked_database_is_waited_for_and_not_set_aside(files: DatabaseFiles, kind: str) -> None:
     with closing(sqlite3.connect(files.path, isolation_level=None)) as other:

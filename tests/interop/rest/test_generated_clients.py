@@ -1,10 +1,11 @@
-"""A client that a generator makes of REST's document drives a day: a topic, messages, a search, a reset, alerts.
+"""Clients that generators make of REST's document drive a day: a topic, messages, a search, a reset, alerts.
 
-What the generator installs is installed at test time, at pinned versions, and kept in the user's cache folder.
+What the generators install is installed at test time, at pinned versions, and kept in the user's cache folder.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,9 +16,11 @@ from typing import NamedTuple
 
 import pytest
 
+from appliance.bench.maven import ToolError
 from gantrymq import ConsumeResult, Message, SyncProducer, SyncPushConsumer
 from tests.appliance_process import ROOT, RunningAppliance
-from tests.interop.build_cache import required_npm_folder
+from tests.conftest import missing
+from tests.interop.build_cache import built, digest, required_npm_folder, tool
 from tests.visitor import Visitor, admin_of
 from tests.waiting import wait_until
 
@@ -69,9 +72,37 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
+def generator() -> Path:
+    """A folder for PYTHONPATH with the generator of Python clients and what its clients need."""
+    requirements = HERE / "requirements.txt"
+
+    def build(folder: Path) -> None:
+        tool([sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, "-r", requirements])
+
+    try:
+        return built(f"interop-rest-{digest([requirements], sys.version)}", build)
+    except ToolError as exc:
+        missing("openapi-python-client", str(exc))
+        raise
+
+
+@pytest.fixture(scope="module")
 def typescript() -> Path:
     """A folder with openapi-typescript and the compiler in node_modules."""
     return required_npm_folder("interop-rest-typescript", HERE, "the generator of TypeScript clients")
+
+
+def test_a_python_client_drives_a_day(served: Served, generator: Path, tmp_path: Path) -> None:
+    environment = {"PYTHONPATH": str(generator)}
+    said = run(
+        [sys.executable, "-m", "openapi_python_client", "generate", "--path", served.document, "--meta", "none",
+         "--output-path", tmp_path / "gantry_client", "--config", config(tmp_path), "--fail-on-warning"],
+        tmp_path, environment,
+    )  # fmt: skip
+    assert "Warning" not in said, said
+    shutil.copy(HERE / "day_python.txt", tmp_path / "day.py")  # no module here: its client is not there yet
+    said = run([sys.executable, tmp_path / "day.py", *served.arguments], tmp_path, environment)
+    assert "a day is over" in said
 
 
 def test_a_typescript_client_drives_a_day_and_its_types_hold(served: Served, typescript: Path, tmp_path: Path) -> None:
@@ -84,6 +115,13 @@ def test_a_typescript_client_drives_a_day_and_its_types_hold(served: Served, typ
     run([tools / "tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--noUncheckedIndexedAccess",
          "--types", "node", "day_typescript.ts"], tmp_path)  # fmt: skip
     assert "a day is over" in run(["node", tmp_path / "day_typescript.js", *served.arguments], tmp_path)
+
+
+def config(folder: Path) -> Path:
+    """No formatter runs over what is generated."""
+    path = folder / "config.yml"
+    path.write_text(json.dumps({"post_hooks": []}))
+    return path
 
 
 def run(command: list[str | Path], folder: Path, environment: dict[str, str] | None = None) -> str:

@@ -16,10 +16,11 @@ arrow_fs = pytest.importorskip("pyarrow.fs", reason="the report stack is not ins
 
 from appliance.__main__ import main  # noqa: E402
 from appliance.cli.backup.manifest import CONTENT, NAME  # noqa: E402
-from appliance.cli.backup.places import STALE_S, find_backup, remove_older  # noqa: E402
+from appliance.cli.backup.places import STALE_S, find_backup, place_named, remove_older  # noqa: E402
 from appliance.cli.backup.s3_place import S3Place  # noqa: E402
 from appliance.reports.lake.place import connected  # noqa: E402
 from appliance.settings.lake_place import place_of  # noqa: E402
+from tests.appliance.cli.backup.load import check_restored, under_load  # noqa: E402
 from tests.appliance.reports.s3_server import KEYS  # noqa: E402
 from tests.waiting import wait_until  # noqa: E402
 
@@ -204,6 +205,25 @@ def test_without_the_packages_of_reports_the_fix_is_told(
     monkeypatch.setitem(sys.modules, "pyarrow.fs", None)
     assert main(["backup", "s3://bucket/backups", "--data", str(data)]) == 1
     assert "run `gantry install-reports`, or name a folder" in capsys.readouterr().err
+
+
+def test_a_backup_under_load_comes_back_from_s3_with_all_that_was_acknowledged_before_it(
+    bucket: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    with under_load(tmp_path / "run") as load:
+        backed_up(bucket, load.data)
+        acknowledged = set(load.acknowledged)
+        place, newest = backed_up(bucket, load.data)
+        assert len(load.acknowledged) > len(acknowledged), "the load stood still: this proves nothing"
+    manifest = place.manifest(newest)
+    held = {name for name, entry in manifest.files.items() if entry.held_by}
+    assert sum("/commitlog/" in name for name in held) >= 2, "full files of the log were sent again"
+    told = "".join(capfd.readouterr()) + manifest.encoded().decode()
+    assert not [value for value in KEYS.values() if value in told]
+    restored(bucket, elsewhere)
+    check_restored(elsewhere, acknowledged)
+    assert place_named(bucket).whole() == place.whole()
 
 
 def test_a_copy_of_the_place_in_a_folder_is_restored_as_it_is(bucket: str, data: Path, tmp_path: Path) -> None:
