@@ -55,6 +55,26 @@ def test_a_build_from_nothing_has_the_same_bytes(file: Path, tmp_path: Path) -> 
     assert again.read_bytes() == file.read_bytes()
 
 
+def test_reports_come_from_their_file_and_are_made_without_a_network(file: Path, tmp_path: Path) -> None:
+    """As those of a release: half a gigabyte of real packages. Spark wants a shell, numpy the machine's libstdc++."""
+    if os.geteuid() != 0:
+        missing("root", "only root takes the network away: run these tests with sudo")
+    done = subprocess.run(
+        [ROOT / "deploy" / "build-reports", "--output", tmp_path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (packed,) = tmp_path.glob("gantrymq-reports-*.tar")
+    alone = ("unshare", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "enter")
+    gantry = ("env", "-i", "PATH=/usr/bin:/bin", f"GANTRY_UNPACK={tmp_path / 'trees'}", str(file))
+    data = tmp_path / "data"
+    with RunningAppliance(data, command=(*gantry, "up")) as running:
+        send(running, 10)
+    for words in ("install-reports", "--from", packed), ("report", "traffic"):
+        done = subprocess.run([*alone, *gantry, *words, "--data", data], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "10 messages" in done.stdout and "FromPython" in done.stdout
+
+
 @pytest.fixture(scope="module")
 def bare_root(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("bare")
