@@ -23,6 +23,7 @@ from dashboard.models.identities import Identity
 from dashboard.models.management import ApiToken, Role, User
 from dashboard.people import invitations, user_accounts
 from dashboard.people.forms import InvitationForm, TokenForm
+from dashboard.people.permission_words import permissions_in_words
 from dashboard.people.user_accounts import UserProblem
 
 PEOPLE_MAX = 500  # in the list
@@ -178,7 +179,7 @@ def _person_context(found: User) -> dict[str, Any]:
     return {
         "person": found,
         "issuer": user_accounts.issuer_of(found),
-        "roles": [(role, sorted(ROLE_PERMISSIONS[role])) for role in Role],
+        "roles": [(role, permissions_in_words(ROLE_PERMISSIONS[role])) for role in Role],
         "sessions": user_accounts.open_sessions(found),
         "tokens": list(ApiToken.objects.filter(user=found, revoked_at=None)[:200]),
         "now": timezone.now(),

@@ -97,7 +97,8 @@ async def test_an_administrator_changes_an_account_at_once(log_in: Client) -> No
     api = await api_for(user)
     address = f"/users/{user.pk}"
     page = (await admin.get(address)).content.decode()
-    assert "operator" in page and "topics.write" in page
+    assert "operator" in page and "send and resend messages" in page
+    assert "alarms.write" not in page, "pages say alerts, and in words"
 
     await admin.post(address, {"do": "role", "role": "reader"})
     assert (await operator.get("/topics/create")).status_code == 403
