@@ -31,7 +31,9 @@ def error_card(
     request: HttpRequest, status: int, title: str, reason: str, advice: str = "", back: tuple[str, str] | None = None
 ) -> HttpResponse:
     """An error page; for a fragment only the card. back: (address, name) of the page to go on from."""
-    links = [_first_page(request)]
+    # What is not there for now comes back at the same address, and other pages may lack it, too.
+    is_shown_again = status == 503 and request.method in ("GET", "HEAD")
+    links = [(request.get_full_path(), gettext("Reload this page"))] if is_shown_again else [_first_page(request)]
     if back is not None and back not in links:
         links.insert(0, back)
     template = "errors/_card.html" if request.headers.get("HX-Request") else "errors/error.html"

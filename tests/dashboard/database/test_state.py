@@ -258,9 +258,10 @@ def test_sqlite_s_errors_are_told_apart(tmp_path: Path) -> None:
 async def test_while_it_can_t_be_used_each_page_says_so_and_asks_no_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database.state, "why", "It is locked.")
     client = AsyncClient()  # this test has no database: a query would fail
-    page = await client.get("/topics")
+    page = await client.get("/topics?q=a&page=2")
     assert page.status_code == 503 and page.headers["Retry-After"] == "5"
     assert "It is locked. Brokers keep running." in page.content.decode()
+    assert '<a href="/topics?q=a&amp;page=2">Reload this page</a>' in page.content.decode()
     answer = await client.get("/api/v1/topics")
     assert (answer.status_code, answer.headers["Content-Type"]) == (503, "application/problem+json")
     assert answer.json()["detail"] == "It is locked. Brokers keep running."

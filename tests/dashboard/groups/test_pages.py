@@ -140,7 +140,9 @@ async def test_a_silent_cluster_is_an_error_page(log_in: Client) -> None:
     use_gateway(Gateway("127.0.0.1:9"))
     client = await log_in()
     for address in ("/groups", "/group/x", "/group/x/reset"):
-        assert (await client.get(address)).status_code == 503
+        page = await client.get(address)
+        assert page.status_code == 503
+        assert f'<a href="{address}">Reload this page</a>' in page.content.decode(), "the Overview has no more to show"
     use_gateway(None)
 
 
