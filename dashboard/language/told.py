@@ -1,5 +1,5 @@
 """Sentences that rows keep in English without their code, known again by their text: what stands in the audit log,
-which is hashed, and what processes of the appliance write about themselves, or brokers about etcd.
+which is hashed, and what processes of the appliance write about themselves, or brokers about etcd and failover.
 """
 
 from __future__ import annotations
@@ -8,29 +8,40 @@ import re
 
 from django.utils.translation import gettext_noop
 
-from dashboard.language.sentences import gettext
+from dashboard.language.sentences import Sentence, gettext, joined
 
 _NUMBER, _SIZE, _MOMENT = r"-?[\d,]+", r"[\d.,]+ \w+", r"[\d: -]+"
 # What stands for %(name)s.
 _VALUES = {
+    "address": r"address unknown|\S+",
     "begin": _MOMENT,
     "broker": r"\S+",
     "bytes": _SIZE,
     "changes": _NUMBER,
+    "cluster": r"[\da-f]+",
     "code": _NUMBER,
     "end": _MOMENT,
+    "epoch": _NUMBER,
     "full": _NUMBER,
+    "group": r"\S+",
     "held": _SIZE,
+    "highest": _NUMBER,
     "hours": _NUMBER,
     "kept": _NUMBER,
+    "lost": _NUMBER,
+    "member": _NUMBER,
+    "members": r"none|\d+(?:, \d+)*",
     "most": _SIZE,
     "name": r"\S+",
     "offset": _NUMBER,
+    "own": r"\S+",
     "room": _SIZE,
     "seconds": r"[\d.e+]+",
     "signal": r"SIG\w+|signal \d+",
     "size": _SIZE,
+    "store": r"\S+",
     "time": _MOMENT,
+    "who": ".+",
     "why": ".+",
 }
 _SAID = (
@@ -82,6 +93,45 @@ _SAID = (
     gettext_noop(
         "members of etcd have found that their data differ (CORRUPT): replace the member that etcd's log names"
     ),
+    # why a member took over
+    gettext_noop("member %(member)s has not renewed for %(seconds)s s"),
+    gettext_noop("member %(member)s was the master, and has restarted"),
+    gettext_noop("unclean switchover, %(lost)s bytes accepted"),
+    # why a member does not take over
+    gettext_noop("member %(member)s (%(address)s): %(why)s"),
+    gettext_noop("address unknown"),
+    gettext_noop("no other member has joined: `gantry admin ha join`"),
+    gettext_noop("it has not said for ten seconds whether it could: it is gone, or automaticFailover is off there"),
+    gettext_noop("%(who)s has paused failover"),
+    gettext_noop("%(who)s has paused failover: %(why)s"),
+    gettext_noop("no reason given"),
+    gettext_noop("automatic failover is off at member %(member)s"),
+    gettext_noop("the disk of member %(member)s does not write"),
+    gettext_noop("member %(member)s stood still"),
+    gettext_noop("member %(member)s is not in sync: epoch %(epoch)s has %(members)s on record"),
+    gettext_noop(
+        "the machine of member %(member)s has restarted since it came in sync, and acknowledgements did not wait "
+        "for its disk: the end of its log may be lost"
+    ),
+    gettext_noop(
+        "the master of epoch %(epoch)s does not wait for every member of the set, so the set proves nothing of "
+        "member %(member)s"
+    ),
+    gettext_noop("member %(member)s does not renew in etcd: automatic failover is off there"),
+    gettext_noop(
+        "member %(member)s does not renew in etcd: automatic failover is off there, or it has not begun its epoch"
+    ),
+    gettext_noop("etcd has no record of this broker name: `gantry admin ha init` begins it"),
+    gettext_noop("etcd has group %(group)s on record, and the store of member %(member)s is of group %(own)s"),
+    gettext_noop("etcd has store %(store)s on record as member %(member)s, and this store is %(own)s"),
+    gettext_noop(
+        "etcd is cluster %(cluster)s and its record is of cluster %(own)s: it was restored from a backup, "
+        "`gantry admin ha adopt` has to say whose log counts"
+    ),
+    gettext_noop(
+        "etcd has epoch %(epoch)s on record, and member %(member)s has heard of epoch %(highest)s: if that lasts, "
+        "etcd has lost changes, and `gantry admin ha adopt` has to say whose log counts"
+    ),
     # runs that resend dead letters
     gettext_noop("This is a fault in GantryMQ. The web process's log has the details."),
     gettext_noop("The account %(name)s can no longer resend dead letters."),
@@ -118,8 +168,11 @@ _KNOWN = {re.compile(_pattern_of(text)): text for text in _SAID} | {
 
 
 def told_in_words(told: str) -> str:
-    """The sentence in the language of the page; what is not known is shown as it came."""
+    """The sentence in the language of the page, as are sentences among its values, and those that a semicolon joins;
+    what is not known is shown as it came.
+    """
     for pattern, text in _KNOWN.items():
         if found := pattern.fullmatch(told):
-            return gettext(text) % found.groupdict()
-    return told
+            return gettext(text) % {name: told_in_words(value) for name, value in found.groupdict().items()}
+    parts = [told_in_words(part) for part in told.split("; ", 1)] if "; " in told else []
+    return joined(parts, "; ") if any(isinstance(part, Sentence) for part in parts) else told

@@ -164,7 +164,7 @@ def _unfilled(failover: Failover) -> Check | None:
     return Check(
         Level.WARN,
         gettext("%(broker)s: no member could take over") % name,
-        failover.status.why_none,
+        told_in_words(failover.status.why_none),
         gettext("If the master ended now, no messages would be taken until it is back."),
         rules=(RuleKind.NO_SUCCESSOR,),
         about=(failover.name,),
