@@ -81,6 +81,7 @@ from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
+from appliance.process.malloc import MemoryTrimmer
 from appliance.process.process_identity import new_session
 from appliance.process.tasks import running
 from appliance.register.opening import register_of
@@ -152,6 +153,7 @@ class BrokerController(OpenParts):
         self.accounts = account_book(config, store_config)  # None: no access control
         self.access = access_gate(config, self.accounts, self.store)
         self.fast_path_status = fast_path_status(config, store_config)
+        self.memory_trimmer = MemoryTrimmer()
         self.store.parts.dispatcher.plain_feed = plain_feed_of(config, store_config, self.store.parts)
         self.creations = CreationLimit(config)
         folder = store_config.root / "config"

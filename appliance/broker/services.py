@@ -66,6 +66,7 @@ class ServiceParts(Protocol):
     schedule: ScheduleMessageService
     timer: TimerService
     lanes: Lanes
+    memory_trimmer: MemoryTrimmer
     slaves: SlaveService
     hand_over: HandOver
     master_role: MasterRole | None
@@ -95,7 +96,7 @@ def services_of(parts: ServiceParts) -> list[Service]:
         parts.slow_consumers,
         WatermarkLog(parts.lanes, parts.store),
         GcPacer(),
-        MemoryTrimmer(),
+        parts.memory_trimmer,
         parts.server,
         parts.vip_server,
         parts.outer_api,

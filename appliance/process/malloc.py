@@ -36,6 +36,9 @@ def keep_freed_memory() -> bool:
 class MemoryTrimmer:
     """Returns memory to the kernel when much of it has been free for a while. Needs malloc's statistics (glibc 2.33).
 
+    kept_bytes: of what the program has freed, as much is still resident, as of the last look; 0 where malloc does not
+    tell. malloc counts what was returned to the kernel as free, too, until it is used again.
+
     Both calls run on a thread, for they take about ten milliseconds for half a gigabyte. malloc holds its lock
     meanwhile, so allocations of other threads wait; that happens once after a peak.
     """
@@ -46,6 +49,8 @@ class MemoryTrimmer:
         library = ctypes.CDLL(None)
         self._free_bytes = free_bytes or _free_bytes_of(library)
         self._trim = trim or _trim_of(library)
+        self.kept_bytes = 0
+        self._returned_bytes = 0
 
     async def run(self) -> None:
         if self._free_bytes is None or self._trim is None:
@@ -54,9 +59,12 @@ class MemoryTrimmer:
         while True:
             await asyncio.sleep(LOOK_PERIOD_S)
             free_bytes = await asyncio.to_thread(self._free_bytes)
+            self._returned_bytes = min(self._returned_bytes, free_bytes)
+            self.kept_bytes = free_bytes - self._returned_bytes
             is_much = free_bytes > RETURNED_FROM_BYTES
             if is_much and was_much:
                 await asyncio.to_thread(self._trim)
+                self.kept_bytes, self._returned_bytes = 0, free_bytes
                 logger.info("memory released", extra={"event": "memory_given_back", "bytes": free_bytes})
             was_much = is_much and not was_much
 

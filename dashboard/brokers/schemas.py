@@ -50,7 +50,9 @@ class ServicesOut(Out):
 class BrokerOut(Out):
     """A broker. Values were read at `at`; `problem` says why they are not newer. Rates: of about the last minute.
 
-    memory_bytes: resident; of it memory_mapped_bytes are pages of files; memory_swapped_bytes come on top.
+    memory_bytes: resident, the sum of mapped (pages of files), request (being read, waiting), subscription, timer
+    (timed messages due soon), pool (not written to a file yet), free (kept for the next burst) and other (the program,
+    its tables); memory_swapped_bytes come on top.
     """
 
     name: str
@@ -66,6 +68,12 @@ class BrokerOut(Out):
     memory_bytes: int | None = None
     memory_mapped_bytes: int | None = None
     memory_swapped_bytes: int | None = None
+    memory_request_bytes: int | None = None
+    memory_subscription_bytes: int | None = None
+    memory_timer_bytes: int | None = None
+    memory_pool_bytes: int | None = None
+    memory_free_bytes: int | None = None
+    memory_other_bytes: int | None = None
     lanes: list[LaneOut] = []
     services: ServicesOut | None = None
 

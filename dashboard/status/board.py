@@ -125,6 +125,12 @@ class BrokerFacts:
     memory_bytes: int | None = None  # resident; only GantryMQ's brokers say
     memory_mapped_bytes: int | None = None  # of these, from files: the log's and the queues' pages
     memory_swapped_bytes: int | None = None  # beside these
+    memory_request_bytes: int | None = None  # of those that are not from files: requests being read, or waiting
+    memory_subscription_bytes: int | None = None
+    memory_timer_bytes: int | None = None
+    memory_pool_bytes: int | None = None  # the transient pool's: messages that are not in a file yet
+    memory_free_bytes: int | None = None  # freed by the program, kept for its next burst
+    memory_other_bytes: int | None = None  # the rest: with these and the mapped ones it is all that is resident
     commit_log_bytes: int | None = None
     behind_bytes: int | None = None
     lanes: tuple[Lane, ...] = ()

@@ -8,6 +8,9 @@ from dashboard.status.board import BrokerState, Snapshot
 from dashboard.status.metric import Metrics
 from dashboard.status.slave_metrics import name_of
 
+# What a broker's own memory consists of, as it counts it; with mapped files it is all that is resident.
+OWN_PARTS = ("request", "subscription", "timer", "pool", "free", "other")
+
 
 def put_totals(metrics: Metrics, snapshot: Snapshot) -> None:
     """Add `cluster.…`: rates, lag, dead letters, stored messages, the fullest disk, how many brokers answer."""
@@ -72,6 +75,9 @@ def _put_memory(metrics: Metrics, broker: BrokerState, snapshot: Snapshot) -> No
         metrics.put(f"{prefix}.own", units.size(facts.memory_bytes - facts.memory_mapped_bytes), facts.at, broker.why)
         metrics.put(f"{prefix}.mapped", units.size(facts.memory_mapped_bytes), facts.at, broker.why)
         metrics.put(f"{prefix}.swapped", units.size(facts.memory_swapped_bytes), facts.at, broker.why)
+        for part in OWN_PARTS if facts.memory_other_bytes is not None else ():
+            size = getattr(facts, f"memory_{part}_bytes")
+            metrics.put(f"{prefix}.{part}", units.size(size), facts.at, broker.why)
         return
     rss = process.rss_bytes if process is not None else None
     elsewhere = gettext("its process runs elsewhere")

@@ -8,19 +8,19 @@ in force (disk…MarkRatio) and the forecast: diskGrowth…, diskNext…, diskSe
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from appliance.acl.access import Access
 from appliance.acl.account_book import AccountBook
 from appliance.broker.access.access_control import access_metrics
 from appliance.broker.status.fast_path import fast_path_figures
+from appliance.broker.status.memory import memory_figures
 from appliance.broker.status.metrics import service_metrics
 from appliance.broker.status.stats import BrokerStatsManager
 from appliance.fast_path.loader import FastPathStatus
+from appliance.process.malloc import MemoryTrimmer
 from appliance.remoting.lanes import Lanes
 from appliance.remoting.server import RemotingServer
 from appliance.settings.ignored import explain_ignored
@@ -68,8 +68,6 @@ _LANE_KEYS = {
 }
 _BINARY_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 GROUPS_NAMED_MAX = 20
-_STATM, _PAGE_BYTES = Path("/proc/self/statm"), os.sysconf("SC_PAGESIZE")  # of all, resident, of files: in pages
-_STATUS, _SWAPPED = Path("/proc/self/status"), re.compile(r"^VmSwap:\s+(\d+) kB$", re.MULTILINE)
 _NO_TRANSIENT_POOL = "2147483647"  # what RocketMQ says while its off-heap pool is off; there is none here
 
 
@@ -108,6 +106,7 @@ class RuntimeInfoParts(Protocol):
     outer_api: BrokerOuterApi
     topic_sharing: TopicSharing
     fast_path_status: FastPathStatus
+    memory_trimmer: MemoryTrimmer
 
 
 def runtime_info(parts: RuntimeInfoParts, *, now_s: float | None = None) -> dict[str, str]:
@@ -121,7 +120,7 @@ def runtime_info(parts: RuntimeInfoParts, *, now_s: float | None = None) -> dict
         **_messages_by_day(parts),
         **_extent(parts),
         **_disks(parts),
-        **_memory(),
+        **memory_figures(parts),
         **_lanes(parts),
         **_schedule(parts),
         **_timer(parts),
@@ -249,21 +248,6 @@ def _disk_shares(parts: RuntimeInfoParts) -> dict[str, str]:
         "diskDevice": " ".join(f"{os.major(device)}:{os.minor(device)}" for device in shares.devices),
         "diskFilledByOthers": str(parts.store.cleaner.others_fill).lower(),
     }
-
-
-def _memory() -> dict[str, str]:
-    """Our own keys: what is resident, how much of it are pages of files, which the kernel can take back, and what it
-    has swapped out, which is not resident.
-    """
-    try:
-        pages = _STATM.read_text(encoding="ascii").split()
-        swapped = _SWAPPED.search(_STATUS.read_text(encoding="utf-8", errors="replace"))
-    except OSError:  # a system without /proc
-        return {}
-    table = {"memoryBytes": int(pages[1]) * _PAGE_BYTES, "memoryMappedBytes": int(pages[2]) * _PAGE_BYTES}
-    if swapped is not None:
-        table["memorySwappedBytes"] = int(swapped[1]) << 10
-    return {key: str(size) for key, size in table.items()}
 
 
 def _lanes(parts: RuntimeInfoParts) -> dict[str, str]:

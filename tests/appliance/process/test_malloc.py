@@ -85,3 +85,22 @@ async def test_what_is_free_between_two_bursts_is_kept(monkeypatch: pytest.Monke
             await asyncio.sleep(0.001)
     task.cancel()
     assert trimmed_at == [42]
+
+
+async def test_what_was_returned_is_not_resident_until_it_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heap, "LOOK_PERIOD_S", 0.001)
+    much = heap.RETURNED_FROM_BYTES + 1
+    kept: list[int] = []
+
+    def look() -> int:
+        kept.append(service.kept_bytes)
+        return free.pop(0) if free else 0
+
+    free = [10, much, much, much + 5, much - 30, much]
+    service = heap.MemoryTrimmer(free_bytes=look, trim=lambda: None)
+    task = asyncio.create_task(service.run())
+    async with asyncio.timeout(30):
+        while len(kept) < 7:
+            await asyncio.sleep(0.001)
+    task.cancel()
+    assert kept[:7] == [0, 10, much, 0, 5, 0, 30], "as of the look before"

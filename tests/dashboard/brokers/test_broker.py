@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -12,12 +13,14 @@ from asgiref.sync import sync_to_async
 
 from dashboard.audit.chain import Change, append
 from dashboard.brokers.changes import entries_of
+from dashboard.cluster import units
 from dashboard.cluster.gateway import Gateway
 from dashboard.history.keeper import HistoryKeeper
 from dashboard.live.sampler import Sampler
 from dashboard.models.audit import Way
 from dashboard.models.management import Role
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, board
+from dashboard.status.cluster_metrics import OWN_PARTS
 from tests.dashboard.conftest import Client
 
 
@@ -76,3 +79,20 @@ async def test_a_page_with_all_its_charts_full_stays_small(
     await Sampler(gateway).sample()
     page = (await (await log_in("admin")).get(f"/broker/broker-a?range={span}")).content
     assert page.count(b"data-history-points") >= 7 and len(page) < 100_000
+
+
+async def test_a_brokers_memory_is_shown_by_what_it_is_for(gateway: Gateway, log_in: Client) -> None:
+    await Sampler(gateway).sample()
+    client = await log_in(Role.READER)
+    page = (await client.get("/broker/broker-a")).content.decode()
+    found = dict(re.findall(r'data-live="broker\.broker-a\.memory\.?(\w*)"[^>]*>([^<]+)<', page))
+    assert found.keys() == {"", "own", "mapped", "swapped", *OWN_PARTS}
+    assert all(text[0].isdigit() for text in found.values()), found
+
+
+async def test_memory_that_the_brokers_system_does_not_tell_is_unknown(gateway: Gateway, log_in: Client) -> None:
+    facts = BrokerFacts("broker-z", "10.0.0.9:10911", time.time(), version="V4_9_4")
+    board.put(Snapshot(time.time(), "n", None, (BrokerState("broker-z", "10.0.0.9:10911", facts),), (), None))
+    page = (await (await log_in(Role.READER)).get("/broker/broker-z")).content.decode()
+    found = re.findall(r'data-live="broker\.broker-z\.memory\.?(\w*)"[^>]*>([^<]+)<', page)
+    assert found == [("", units.UNKNOWN)]

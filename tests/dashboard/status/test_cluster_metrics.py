@@ -15,15 +15,23 @@ from dashboard.status.processes import ProcessFacts
 
 NAME, ADDRESS = "broker-a", "127.0.0.1:1"
 MIB = 1 << 20
+OWN = {"request": 5 * MIB, "subscription": 1 * MIB, "timer": 2 * MIB, "pool": 0, "free": 12 * MIB, "other": 20 * MIB}
 HERE = ProcessFacts(NAME, "broker", 77, "running", 0, 1.0, ADDRESS, 0.0, 80 * MIB, 100.0)
 TOLD = {"memoryBytes": str(90 * MIB), "memoryMappedBytes": str(50 * MIB), "memorySwappedBytes": str(3 * MIB)}
+TOLD_MORE = TOLD | {f"memory{part.title()}Bytes": str(size) for part, size in OWN.items()}
 PARTS = {"": 90 * MIB, ".own": 40 * MIB, ".mapped": 50 * MIB, ".swapped": 3 * MIB}
 
 
 @pytest.mark.parametrize(
     ("told", "processes", "shown"),
-    [(TOLD, (HERE,), PARTS), (TOLD, (), PARTS), ({}, (HERE,), {"": 80 * MIB}), ({}, (), {"": None})],
-    ids=["it says it", "on another machine", "Apache's on this machine", "Apache's elsewhere"],
+    [
+        (TOLD_MORE, (HERE,), PARTS | {f".{part}": size for part, size in OWN.items()}),
+        (TOLD, (HERE,), PARTS),
+        (TOLD, (), PARTS),
+        ({}, (HERE,), {"": 80 * MIB}),
+        ({}, (), {"": None}),
+    ],
+    ids=["it says all", "it says less", "on another machine", "Apache's on this machine", "Apache's elsewhere"],
 )
 def test_a_brokers_memory(
     told: dict[str, str], processes: tuple[ProcessFacts, ...], shown: dict[str, int | None]
@@ -36,3 +44,5 @@ def test_a_brokers_memory(
     out = BrokerOut.of_state(state)
     told_by_rest = (out.memory_bytes, out.memory_mapped_bytes, out.memory_swapped_bytes)
     assert told_by_rest == ((90 * MIB, 50 * MIB, 3 * MIB) if told else (None, None, None))
+    own = {part: getattr(out, f"memory_{part}_bytes") for part in OWN}
+    assert own == (OWN if told == TOLD_MORE else dict.fromkeys(OWN))

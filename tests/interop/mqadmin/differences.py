@@ -75,7 +75,7 @@ DIFFERENCES = (
         ours=FIGURE + r"(acl\w+|connections|connectionsParked|connectionsRefusedForFiles|consumerBehindBytesMax"
         r"|fastPath(Declined|Pulls|Sends)?"
         r"|consumerFilters|messagesDamaged\w*|disk(Device|Filled|Free|Others|Reserved|Store)\w*|openFilesMax|outOfFilesSecondsAgo|settingsRefused\w*"
-        r"|epoch(HandedTo|Highest|Id|Register|Rival|Start)?|inSyncSetPublished|member(Boot|Group|Number|Store)|haAccounts|master(FencedBy|Proof)|memory(Mapped|Swapped)?Bytes|messagesHeld|mayBeginEpoch|haTlsMode|roleGiven"
+        r"|epoch(HandedTo|Highest|Id|Register|Rival|Start)?|inSyncSetPublished|member(Boot|Group|Number|Store)|haAccounts|master(FencedBy|Proof)|memory(Free|Mapped|Other|Pool|Request|Subscription|Swapped|Timer)?Bytes|messagesHeld|mayBeginEpoch|haTlsMode|roleGiven"
         r"|disk(Clean|Force|Next|Refuse)MarkRatio|heldPullRequests|pop(DeadLetters|MessagesOut|MessagesOutByGroup|OldestOutMs|Redelivered|RedeliveredByGroup|Waiting)|nameServersRegistered|offsetMovedEventsLeftOut|settingsIgnored|brokerRole|slave(BehindBytes|Differences|IdBefore)|confirmedOffset|slaves(Connected|Gone|InSync|InSyncSet)"
         r"|subscriptionDisagreements"
         r"|suspendedGroups|tablesNotSaved|tlsMode|topicRetentionExpired|topicsNotShared|topicsShared) ?:.*$",

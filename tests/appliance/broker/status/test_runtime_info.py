@@ -37,12 +37,6 @@ async def test_disk_ratios_are_known_before_the_first_message(tool: Tool) -> Non
     assert 0 < float(table["consumeQueueDiskRatio"]) <= 1
 
 
-async def test_mapped_files_are_a_part_of_the_memory(tool: Tool) -> None:
-    table = runtime_table(tool.broker)
-    assert 0 < int(table["memoryMappedBytes"]) < int(table["memoryBytes"])
-    assert int(table["memorySwappedBytes"]) >= 0
-
-
 async def test_the_marks_of_the_disk_are_those_in_force(tool: Tool) -> None:
     keys = ("diskCleanMarkRatio", "diskForceMarkRatio", "diskRefuseMarkRatio")
     assert [runtime_table(tool.broker)[key] for key in keys] == ["0.95", "0.99", "0.99"]
