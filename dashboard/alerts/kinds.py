@@ -12,7 +12,7 @@ from appliance.settings.alert_names import RuleKind
 from dashboard.cluster import units
 from dashboard.history import series
 from dashboard.language.sentences import gettext, ngettext
-from dashboard.status.board import Snapshot
+from dashboard.status.board import Snapshot, WatchedGroup
 from dashboard.status.check import Harm, Level
 from dashboard.status.failover import level_full
 from dashboard.status.slave_checks import gone_slave
@@ -76,24 +76,30 @@ class Kind:
         return ngettext("%(count)s message", "%(count)s messages", round(value)) % {"count": units.count(round(value))}
 
 
+def _keeping_offsets(snapshot: Snapshot) -> list[WatchedGroup]:
+    """The groups whose places brokers keep. One that broadcasts is not there: what it was is over, not unknown."""
+    return [group for group in snapshot.groups if not group.is_broadcasting]
+
+
 def _behind(snapshot: Snapshot) -> Readings:
-    return {group.name: None if group.lag_ms is None else group.lag_ms / 1000 for group in snapshot.groups}
+    groups = _keeping_offsets(snapshot)
+    return {group.name: None if group.lag_ms is None else group.lag_ms / 1000 for group in groups}
 
 
 def _lag(snapshot: Snapshot) -> Readings:
-    return {group.name: group.lag for group in snapshot.groups}
+    return {group.name: group.lag for group in _keeping_offsets(snapshot)}
 
 
 def _alone(snapshot: Snapshot) -> Readings:
-    return {group.name: series.seconds_alone(group, snapshot.at) for group in snapshot.groups}
+    return {group.name: series.seconds_alone(group, snapshot.at) for group in _keeping_offsets(snapshot)}
 
 
 def _rising(snapshot: Snapshot) -> Readings:
-    return {group.name: series.seconds_rising(group) for group in snapshot.groups}
+    return {group.name: series.seconds_rising(group) for group in _keeping_offsets(snapshot)}
 
 
 def _leased(snapshot: Snapshot) -> Readings:
-    return {group.name: series.seconds_leased(group) for group in snapshot.groups}
+    return {group.name: series.seconds_leased(group) for group in _keeping_offsets(snapshot)}
 
 
 def _dead_letters(snapshot: Snapshot) -> Readings:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dashboard.alerts.alert import Alert, Rule
+import pytest
+
+from appliance.settings.alert_names import RuleKind
+from dashboard.alerts.alert import ADOPTED_S, Alert, Rule
+from dashboard.alerts.kinds import GONE_S, KINDS
 from dashboard.alerts.rule_alerts import OPEN_MAX, RuleAlerts
+from dashboard.status.board import Snapshot, WatchedGroup
 from dashboard.status.check import Check, Level
 
 BEHIND = Rule(1, "behind", "group-behind", "", threshold=300, clear=240, for_s=10, clear_s=60, level=1)
@@ -96,6 +101,33 @@ def test_a_subject_that_is_gone_is_over_after_a_while_but_a_dead_broker_is_not()
     told(book, silent, {"broker-a": 20.0}, 100)
     assert told(book, silent, {}, 3000) == ["broker-a"]
     assert told(book, silent, {"broker-a": 0.0}, 3001, 3006) == []
+
+
+@pytest.mark.parametrize("is_adopted", [False, True])
+@pytest.mark.parametrize(
+    "kind",
+    [RuleKind.GROUP_BEHIND, RuleKind.GROUP_LAG, RuleKind.GROUP_ALONE, RuleKind.GROUP_RISING, RuleKind.GROUP_LEASE],
+)
+def test_what_is_open_of_a_group_is_over_once_it_broadcasts(kind: RuleKind, is_adopted: bool) -> None:
+    """No broker knows its places any more, so no value would ever say that it is over."""
+    sharing = WatchedGroup(
+        "g", 8_000, 900_000, 0, 1000.0, alone_since=0.0, rising_since=0.0, oldest_lease_ms=900_000
+    )  # fmt: skip
+    casting = WatchedGroup("g", None, None, 1, 1001.0, is_broadcasting=True)
+    rule, book = replace(BEHIND, kind=kind, for_s=0), RuleAlerts()
+
+    def note(group: WatchedGroup, at: float) -> list[tuple[int, str]]:
+        snapshot = Snapshot(at, "n", None, (), (), None, groups=(group,))
+        book.note([rule], {kind: KINDS[kind].read(snapshot)}, at)
+        return list(book.open)
+
+    if is_adopted:
+        book.adopt([Alert(rule, "g", rule.level, "", "", 1.0, 1.0, row=7)], 1000.0)
+    else:
+        note(sharing, 1000.0)
+    gone_at = 1000.0 + GONE_S + (ADOPTED_S if is_adopted else 0)
+    assert note(casting, gone_at - 1) == [(rule.pk, "g")]
+    assert note(casting, gone_at) == [] and len(book.ended) == 1
 
 
 def test_a_rule_may_ring_below_its_threshold() -> None:
