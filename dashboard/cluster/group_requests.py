@@ -25,7 +25,7 @@ from dashboard.cluster.values import BrokerRef, PartialFailure, TopicDetail
 from dashboard.language.sentences import gettext, joined
 from dashboard.limits.names import current, unlimited
 from gantrymq.client.admin.client import AdminClient
-from gantrymq.client.admin.groups import CONSUME_POP
+from gantrymq.client.admin.groups import CONSUME_POP, broadcasts
 from gantrymq.client.admin.offsets import TO_END
 from gantrymq.client.admin.results import QueueMove
 from gantrymq.errors import ConfigError, ResponseError, RouteNotFound
@@ -133,7 +133,7 @@ class GroupCalls:
         running = await self._running(name, asked)
         leases = [(broker.name, told.answer) for broker, told in told_leases]
         known = {failure.what: failure for failure in (*even_more, *more, *failures)}
-        is_broadcasting = any(found.is_broadcasting for _, found in members)
+        is_broadcasting = broadcasts(found for _, found in members)
         return GroupDetail(
             name=name,
             settings=tuple(settings),
@@ -251,7 +251,7 @@ class GroupCalls:
             self._calls.ask_brokers(brokers, lambda admin, broker: _members(admin, broker, group)),
         )
         missing = {failure.what: failure for failure in (*failures, *silent)}
-        is_broadcasting = any(found.is_broadcasting for _, found in members)
+        is_broadcasting = broadcasts(found for _, found in members)
         if is_broadcasting:  # what brokers have is of another time, when its members shared the queues
             stats = []
         places = [place for _, table in stats for place in table.offset_table.values()]

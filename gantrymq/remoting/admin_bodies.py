@@ -156,8 +156,9 @@ class ConsumerConnection(Body):
 
     @property
     def is_broadcasting(self) -> bool:
-        """Whether members are here and each keeps its own offsets."""
-        return bool(self.connection_set) and self.message_model == "BROADCASTING"
+        """Whether members are here and each keeps its own offsets. message_model is of the last heartbeat only."""
+        models = {party.message_model for party in self.disagreement or ()} or {self.message_model}
+        return bool(self.connection_set) and models == {"BROADCASTING"}
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gantrymq.client.admin.calls import AdminCalls, ask_each, tell_each
@@ -32,7 +33,7 @@ class GroupMembers:
     @property
     def is_broadcasting(self) -> bool:
         """Whether the connected members broadcast: each keeps its own offsets, so brokers know no lag."""
-        return any(one.is_broadcasting for one in self.by_broker.values())
+        return broadcasts(self.by_broker.values())
 
     @property
     def keeps_offsets(self) -> bool:
@@ -43,6 +44,15 @@ class GroupMembers:
     def client_ids(self) -> list[str]:
         """The members, each once, sorted."""
         return sorted({one.client_id for connection in self.by_broker.values() for one in connection.connection_set})
+
+
+def broadcasts(connections: Iterable[ConsumerConnection]) -> bool:
+    """Whether a group broadcasts: of its connections, one of each broker, all with members say so.
+
+    A member that was set up wrongly must not hide how far the others are behind.
+    """
+    with_members = [one for one in connections if one.connection_set]
+    return bool(with_members) and all(one.is_broadcasting for one in with_members)
 
 
 class GroupAdmin:

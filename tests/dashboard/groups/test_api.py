@@ -12,7 +12,10 @@ from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
 from dashboard.models.management import Role, User
 from gantrymq import MessageModel
+from gantrymq.client.admin.clients import ClientAdmin
+from gantrymq.client.admin.groups import broadcasts
 from gantrymq.message.model import Message
+from gantrymq.remoting.admin_bodies import Connection, ConsumerConnection, SubscriptionParty
 from tests.appliance.cli.running_gantry import run_gantry
 from tests.dashboard.conftest import Client, Topic, api_for
 from tests.dashboard.group_places import placed
@@ -76,6 +79,36 @@ async def test_no_lag_is_made_up_for_a_group_that_broadcasts(
             args = ("rest-casting",) if verb == "lag" else ()
             ran = await asyncio.to_thread(run_gantry, capsys, "admin", "-n", gateway.namesrv, "groups", verb, *args)
             assert ran.code == 0 and words in ran.out, ran
+
+
+def quarrel() -> ConsumerConnection:
+    """What a broker tells of a group after the heartbeat of the one member that broadcasts."""
+    parties = [SubscriptionParty([model], model) for model in ("CLUSTERING", "BROADCASTING")]
+    return ConsumerConnection([Connection("c")], message_model="BROADCASTING", disagreement=parties)
+
+
+async def test_one_member_that_broadcasts_hides_no_lag_of_the_others(
+    users: Users, gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await group_with_lag(gateway, make_topic, "rest-mixed")
+
+    async def told(clients: ClientAdmin, address: str, group: str) -> ConsumerConnection:
+        return quarrel()
+
+    monkeypatch.setattr(ClientAdmin, "consumers_at", told)
+    api = await api_for(users["reader"], "read")
+    [group] = (await api.call("get", "/groups?q=rest-mixed"))[1]["items"]
+    assert (group["is_broadcasting"], group["lag"], group["members"], group["disagrees"]) == (False, 3, 1, True)
+    whole = (await api.call("get", "/groups/rest-mixed"))[1]
+    assert (whole["lag"], len(whole["queues"])) == (3, 1)
+
+
+def test_a_group_broadcasts_only_where_all_brokers_that_know_members_say_so() -> None:
+    alone, member = ConsumerConnection(message_model="BROADCASTING"), [Connection("c")]
+    casting, sharing = (ConsumerConnection(member, message_model=model) for model in ("BROADCASTING", "CLUSTERING"))
+    assert broadcasts([casting, ConsumerConnection()]) and broadcasts([casting, casting])
+    for connections in ([], [alone], [casting, sharing], [quarrel()], [casting, quarrel()]):
+        assert not broadcasts(connections)
 
 
 @pytest.mark.parametrize(
