@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -74,8 +73,6 @@ async def _end(address: str) -> datetime | None:
     except (OSError, ValueError, TimeoutError):
         return None
     shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-    writer.close()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
+    writer.transport.abort()  # a farewell would wait for the other side's, for half a minute
     ends = crypto.load_certificate(crypto.FILETYPE_ASN1, shown).get_notAfter() if shown else None
     return None if ends is None else datetime.strptime(ends.decode(), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,7 +15,9 @@ from appliance.remoting.tls import server_context
 from appliance.settings.roles import BrokerConfig
 from dashboard.connect.tls import first_end, tls_check
 from dashboard.status.check import Level
+from gantrymq.timeouts import timeout
 from tests.certificates import authority, server_fields
+from tests.waiting import WITHIN_S
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 ENDS = {
@@ -65,3 +69,20 @@ async def test_the_end_is_of_the_certificate_that_the_port_shows() -> None:
         ports = [one.sockets[0].getsockname()[1] for one in (server, plain)]
         shown, none = [await first_end([f"127.0.0.1:{port}"]) for port in ports]
     assert (shown, none) == (ends_at(authority() / "server.pem"), None)
+
+
+async def test_a_port_that_never_says_farewell_holds_up_no_page() -> None:
+    context, is_seen = server_context(BrokerConfig(**server_fields())), threading.Event()
+
+    def shake_hands_only(listener: socket.socket) -> None:
+        with listener.accept()[0] as plain, context.wrap_socket(plain, server_side=True):
+            is_seen.wait(WITHIN_S)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = asyncio.create_task(asyncio.to_thread(shake_hands_only, listener))
+        try:
+            async with timeout(3.0):
+                assert await first_end([f"127.0.0.1:{listener.getsockname()[1]}"]) is not None
+        finally:
+            is_seen.set()
+            await serving
