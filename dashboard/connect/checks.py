@@ -17,7 +17,8 @@ from django.utils.translation import gettext_lazy as _
 from appliance.settings.sign_in import is_loopback_name as is_loopback_host
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef
-from dashboard.connect.tls import first_end, tls_check
+from dashboard.connect.tls import ends_of, tls_check
+from dashboard.language.sentences import joined
 from dashboard.status.board import Snapshot
 from dashboard.status.check import Check, Level
 from gantrymq.timeouts import timeout
@@ -104,23 +105,29 @@ def _answering(what: str, address: str, why: str | None) -> Check:
 
 async def _doors(snapshot: Snapshot | None, brokers: Sequence[str]) -> list[Check]:
     """TLS and accounts, as the brokers say. brokers: addresses that answer."""
-    services = [broker.facts.services for broker in snapshot.masters if broker.facts is not None] if snapshot else []
-    tls = sorted({one.tls for one in services if one.tls})
-    ends_at = await first_end(brokers) if any(mode != "disabled" for mode in tls) else None
-    return [tls_check(tls, ends_at, datetime.now(UTC)), _accounts(sorted({one.accounts for one in services}))]
+    known = [broker for broker in snapshot.brokers if broker.facts is not None] if snapshot else []
+    modes = {broker.address: broker.facts.services.tls for broker in known if broker.facts is not None}
+    has_tls = any(mode not in ("", "disabled") for mode in modes.values())
+    ends = await ends_of(one for one in brokers if modes.get(one) != "disabled") if has_tls else []
+    told = sorted({broker.facts.services.accounts for broker in known if broker.facts is not None})
+    return [tls_check(sorted(modes.values()), ends, datetime.now(UTC)), _accounts(told)]
 
 
 def _accounts(told: Sequence[str]) -> Check:
-    """told: of the brokers: "off", or how many accounts there are."""
+    """told: of the brokers: "off", or how many accounts there are; "": one does not tell."""
     title, known = gettext("Accounts"), [one for one in told if one]
     if not known:
         return Check(Level.WARN, title, gettext("unknown: these brokers do not report it"))
-    if known == ["off"]:
-        return Check(Level.GOOD, title, gettext("off: clients need no account"))
     action = gettext("A client needs an access key and a secret key: gantry admin accounts set NAME --secret generate.")
-    if "off" in known:
-        return Check(Level.WARN, title, gettext("required by some brokers and not by others"), action)
-    return Check(Level.GOOD, title, gettext("required: a client without an account is rejected"), action)
+    level = Level.GOOD if len(known) == len(told) else Level.WARN
+    if known == ["off"]:
+        evidence, action = gettext("off: clients need no account"), ""
+    elif "off" in known:
+        level, evidence = Level.WARN, gettext("required by some brokers and not by others")
+    else:
+        evidence = gettext("required: a client without an account is rejected")
+    silent = [gettext("some brokers do not report it")] if len(known) < len(told) else []
+    return Check(level, title, joined([evidence, *silent], "; "), action)
 
 
 async def _why_not(address: str) -> str | None:

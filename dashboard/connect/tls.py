@@ -18,36 +18,50 @@ HANDSHAKE_TIMEOUT_S = 2.0
 EXPIRING = timedelta(days=30)
 
 
-async def first_end(addresses: Iterable[str]) -> datetime | None:
-    """When the first of the certificates shown at the addresses ends; None when none could be read."""
-    ends = await asyncio.gather(*map(_end, addresses))
-    return min((end for end in ends if end is not None), default=None)
+async def ends_of(addresses: Iterable[str]) -> list[datetime | None]:
+    """When each of the certificates shown at the addresses ends; None: it could not be read."""
+    return list(await asyncio.gather(*map(_end, addresses)))
 
 
-def tls_check(modes: Sequence[str], ends_at: datetime | None, now: datetime) -> Check:
-    """modes: of the brokers, as they tell them; none: they tell nothing."""
-    title = gettext("TLS")
-    if not modes:
+def tls_check(modes: Sequence[str], ends: Sequence[datetime | None], now: datetime) -> Check:
+    """modes: of the brokers, as they tell them, "": one does not. ends: of the certificates of those with TLS."""
+    title, told = gettext("TLS"), sorted({mode for mode in modes if mode})
+    if not told:
         return Check(Level.WARN, title, gettext("unknown: these brokers do not report it"))
-    if all(mode == "disabled" for mode in modes):
-        return Check(Level.GOOD, title, gettext("off: clients connect without TLS"))
-    action = gettext("Clients connect with TLS by tls=True in Python, -Dtls.enable=true in Java.")
-    if len(set(modes)) > 1:
-        mode = gettext("different from broker to broker: a client has to fit each of them")
-    elif modes[0] == "enforcing":
-        mode = gettext("required: clients without TLS are rejected")
+    level, action = Level.GOOD, gettext("Clients connect with TLS by tls=True in Python, -Dtls.enable=true in Java.")
+    if len(told) > 1:
+        level = Level.WARN
+        evidence = [gettext("different from broker to broker: a client has to fit each of them")]
+    elif told == ["enforcing"]:
+        evidence = [gettext("required: clients without TLS are rejected")]
+    elif told == ["disabled"]:
+        evidence, action = [gettext("off: clients connect without TLS")], ""
     else:
-        mode = gettext("optional: clients connect with or without TLS")
-    level, certificate, renew = _certificate(ends_at, now)
-    if len(set(modes)) > 1:
-        level = max(level, Level.WARN)
-    return Check(level, title, joined([mode, certificate], "; "), renew or action)
+        evidence = [gettext("optional: clients connect with or without TLS")]
+    if "" in modes:
+        level = Level.WARN
+        evidence.append(gettext("some brokers do not report it"))
+    if told != ["disabled"]:
+        of_certificate, certificate, renew = _certificate(ends, now)
+        level, action = max(level, of_certificate), renew or action
+        evidence.append(certificate)
+    return Check(level, title, joined(evidence, "; "), action)
 
 
-def _certificate(ends_at: datetime | None, now: datetime) -> tuple[Level, str, str]:
-    """How good it is, in words, and what to do."""
-    if ends_at is None:
+def _certificate(ends: Sequence[datetime | None], now: datetime) -> tuple[Level, str, str]:
+    """How good the first that ends is, in words, and what to do."""
+    known = [one for one in ends if one is not None]
+    if not known:
         return Level.WARN, gettext("the certificate could not be read from here"), ""
+    level, text, renew = _first_end(min(known), now)
+    if len(known) == len(ends):
+        return level, text, renew
+    numbers = {"unread": len(ends) - len(known), "all": len(ends)}
+    unread = gettext("%(unread)s of %(all)s certificates could not be read from here") % numbers
+    return max(level, Level.WARN), joined([text, unread], "; "), renew
+
+
+def _first_end(ends_at: datetime, now: datetime) -> tuple[Level, str, str]:
     day, renew = {"day": f"{ends_at:%Y-%m-%d}"}, gettext(
         "Put a new certificate in place of the file that tls_cert names (gantry tls create makes one): brokers read it "
         "again by themselves."

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from dashboard.clients.listing import client_book
 from dashboard.clients.values import ClientListing, ConnectedClient, Connection
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.values import BrokerRef, ClusterView
+from dashboard.connect import checks
 from dashboard.connect.checks import examine, explain, is_loopback
 from dashboard.connect.looking import Traces, ticks_of
 from dashboard.live.sampler import Sampler
@@ -26,6 +28,7 @@ from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot
 from dashboard.status.check import Level
+from dashboard.status.services import Services
 from dashboard.status.words import accounts_in_words
 from gantrymq import Producer
 from gantrymq.message.model import Message
@@ -113,6 +116,33 @@ async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatc
         "not reachable from here" in found["Address of gone"].evidence
         and "--advertise" in found["Address of gone"].action
     )
+
+
+async def test_a_broker_that_does_not_tell_is_counted_and_one_without_tls_shows_no_certificate(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample, asked = await Sampler(gateway).sample(), list[str]()
+    [here] = sample.brokers
+    assert here.facts is not None
+
+    async def ends(addresses: Iterable[str]) -> list[None]:
+        asked.extend(addresses)
+        return []
+
+    monkeypatch.setattr(checks, "ends_of", ends)
+    for services, of_tls, of_accounts in (
+        (Services(), "without TLS; some brokers do not report it", "no account; some brokers do not report it"),
+        (Services(tls="enforcing", accounts="3 accounts"), "different from broker to broker", "required by some"),
+    ):
+        other = dataclasses.replace(
+            here, name="b", address="127.0.0.1:1", facts=dataclasses.replace(here.facts, services=services)
+        )
+        found = {
+            one.title: one for one in await examine(gateway, dataclasses.replace(sample, brokers=(here, other)), ())
+        }
+        for title, words in (("TLS", of_tls), ("Accounts", of_accounts)):
+            assert found[title].level is Level.WARN and words in found[title].evidence
+    assert asked == [], "the broker that answers has no TLS"
 
 
 async def test_the_page_has_whole_programs_with_the_address_in_them(gateway: Gateway, log_in: Client) -> None:

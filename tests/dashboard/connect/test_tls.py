@@ -13,7 +13,7 @@ from django.utils import translation
 from appliance.certificates import ends_at
 from appliance.remoting.tls import server_context
 from appliance.settings.roles import BrokerConfig
-from dashboard.connect.tls import first_end, tls_check
+from dashboard.connect.tls import ends_of, tls_check
 from dashboard.status.check import Level
 from gantrymq.timeouts import timeout
 from tests.certificates import authority, server_fields
@@ -39,7 +39,7 @@ def test_each_mode_is_said_with_each_state_of_the_certificate(modes: tuple[str, 
     end, level, *of_certificate = ENDS[state]
     for language, mode, words in zip(("en", "zh-hans"), MODES[modes], of_certificate, strict=True):
         with translation.override(language):
-            check = tls_check(modes, end, NOW)
+            check = tls_check(modes, [end], NOW)
         assert mode in check.evidence and words in check.evidence
         assert check.level == (max(level, Level.WARN) if len(modes) > 1 else level)
         assert check.action
@@ -49,6 +49,7 @@ def test_each_mode_is_said_with_each_state_of_the_certificate(modes: tuple[str, 
     ("modes", "level", "english", "chinese"),
     [
         (("disabled",), Level.GOOD, "off: clients connect without TLS", "未启用"),
+        (("", "disabled"), Level.WARN, "without TLS; some brokers do not report it", "部分 Broker 不提供"),
         ((), Level.WARN, "unknown: these brokers do not report it", "未知"),
     ],
 )
@@ -57,8 +58,34 @@ def test_without_tls_no_certificate_is_spoken_of(
 ) -> None:
     for language, words in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):
-            check = tls_check(modes, None, NOW)
+            check = tls_check(modes, [], NOW)
         assert (check.level, check.action) == (level, "") and words in check.evidence
+
+
+def test_a_certificate_that_is_not_read_or_a_broker_that_does_not_tell_is_no_good_news() -> None:
+    good, expired, one_of_two = ENDS["good"][0], ENDS["expired"][0], "从这里无法读取 2 个证书中的 1 个"
+    for modes, ends, level, english, chinese in (
+        (
+            ("enforcing",),
+            [good, None],
+            Level.WARN,
+            "until 2027-02-28; 1 of 2 certificates could not",
+            one_of_two,
+        ),
+        (
+            ("enforcing",),
+            [None, expired],
+            Level.BAD,
+            "1 of 2 certificates could not be read",
+            one_of_two,
+        ),
+        (("", "enforcing"), [good], Level.WARN, "rejected; some brokers do not report it; the", "部分 Broker 不提供"),
+        (("enforcing", "enforcing"), [good, good], Level.GOOD, "is valid until 2027-02-28", "有效期至 2027-02-28"),
+    ):
+        for language, words in (("en", english), ("zh-hans", chinese)):
+            with translation.override(language):
+                check = tls_check(modes, ends, NOW)
+            assert check.level is level and words in check.evidence, check
 
 
 async def test_the_end_is_of_the_certificate_that_the_port_shows() -> None:
@@ -67,8 +94,8 @@ async def test_the_end_is_of_the_certificate_that_the_port_shows() -> None:
     plain = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
     async with server, plain:
         ports = [one.sockets[0].getsockname()[1] for one in (server, plain)]
-        shown, none = [await first_end([f"127.0.0.1:{port}"]) for port in ports]
-    assert (shown, none) == (ends_at(authority() / "server.pem"), None)
+        shown = await ends_of(f"127.0.0.1:{port}" for port in ports)
+    assert shown == [ends_at(authority() / "server.pem"), None]
 
 
 async def test_a_port_that_never_says_farewell_holds_up_no_page() -> None:
@@ -82,7 +109,7 @@ async def test_a_port_that_never_says_farewell_holds_up_no_page() -> None:
         serving = asyncio.create_task(asyncio.to_thread(shake_hands_only, listener))
         try:
             async with timeout(3.0):
-                assert await first_end([f"127.0.0.1:{listener.getsockname()[1]}"]) is not None
+                assert await ends_of([f"127.0.0.1:{listener.getsockname()[1]}"]) != [None]
         finally:
             is_seen.set()
             await serving
