@@ -25,7 +25,9 @@ class ProcessOut(Out):
 
 
 class ClusterOut(Schema):
-    """The Overview. Rates: mean of about the last minute. stored_messages_without: brokers that the sum lacks."""
+    """The Overview. level: of the worst problem, which need not be the sentence's. Rates: mean of about the last
+    minute. stored_messages_without: brokers that the sum lacks.
+    """
 
     at: datetime
     level: str
@@ -43,7 +45,7 @@ class ClusterOut(Schema):
     def of(cls, snapshot: Snapshot, verdict: Verdict) -> ClusterOut:
         return cls(
             at=datetime.fromtimestamp(snapshot.at, UTC),
-            level=verdict.level.word,
+            level=verdict.worst.word,
             sentence=verdict.sentence,
             problems=[f"{problem.title}: {problem.evidence}" for problem in verdict.problems],
             name_servers=snapshot.namesrv,

@@ -31,6 +31,7 @@ class Verdict:
     """The sentence, and the problems behind it, worst first: what checks find, and alerts that only rules opened.
 
     level, link: of the first problem, whose title the sentence begins with; mark and sentence never disagree.
+    worst: of any problem, a forecast or an acknowledged one too, for programs that wait for a level.
     """
 
     sentence: str
@@ -39,8 +40,14 @@ class Verdict:
 
     @property
     def level(self) -> Level:
-        if self.problems:
-            return self.problems[0].level
+        return self.problems[0].level if self.problems else self._without_problems
+
+    @property
+    def worst(self) -> Level:
+        return max((problem.level for problem in self.problems), default=self._without_problems)
+
+    @property
+    def _without_problems(self) -> Level:
         return Level.GOOD if self.is_known else Level.WARN
 
     @property

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from appliance.settings.alert_names import RuleKind
 from dashboard.alerts.kinds import KINDS
 from dashboard.cluster import units
+from dashboard.overview.schemas import ClusterOut
 from dashboard.status.board import BrokerFacts, BrokerState, Lane, Snapshot, WatchedGroup
 from dashboard.status.check import Check, Level
 from dashboard.status.services import Services
@@ -54,6 +55,14 @@ def test_of_two_problems_the_one_that_harms_more_is_the_sentence(
     found = [problem.title.replace(units.THIN, " ") for problem in verdict.problems]
     assert all(words in title for words, title in zip(titles, found, strict=True)), found
     assert verdict.problems[0].title in verdict.sentence
+
+
+def test_a_forecast_that_is_a_problem_makes_the_whole_a_problem_to_programs() -> None:
+    state = BrokerState("broker-a", "h:1", replace(FACTS, **FULL_IN_AN_HOUR))
+    snapshot = Snapshot(NOW, "n", None, (state,), (), None, groups=(ALONE,))
+    verdict = judge(snapshot)
+    assert (verdict.level, verdict.problems[0].level) == (Level.WARN, Level.WARN), "the page's mark is its sentence's"
+    assert ClusterOut.of(snapshot, verdict).level == Level.BAD.word
 
 
 PARTS: tuple[dict[str, Any], ...] = (
