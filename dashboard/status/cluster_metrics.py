@@ -50,9 +50,13 @@ def _put_lag(metrics: Metrics, snapshot: Snapshot) -> None:
 
 
 def total_lag(snapshot: Snapshot) -> tuple[int | None, bool]:
-    """(messages that groups have yet to consume, whether that is all of them); None: no group was looked at yet."""
-    known = [group for group in snapshot.groups if group.lag is not None]
-    if not known and (snapshot.groups or snapshot.stored is None):
+    """(messages that groups have yet to consume, whether that is all of them); None: no group was looked at yet.
+
+    Groups that broadcast have no part in it: no broker knows a lag of theirs.
+    """
+    groups = [group for group in snapshot.groups if not group.is_broadcasting]
+    known = [group for group in groups if group.lag is not None]
+    if not known and (groups or snapshot.stored is None):
         return None, True
     return sum(group.lag or 0 for group in known), not any(group.is_partial for group in known)
 

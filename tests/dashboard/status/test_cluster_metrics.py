@@ -1,4 +1,4 @@
-"""A broker's memory: as it says it itself, else of its process on this machine, else unknown."""
+"""The total lag; and a broker's memory: as it says it itself, else of its process on this machine, else unknown."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dashboard.brokers.schemas import BrokerOut
 from dashboard.cluster import units
 from dashboard.cluster.values import BrokerRef
 from dashboard.live.sampler import read_facts
-from dashboard.status.board import BrokerState, Snapshot
-from dashboard.status.cluster_metrics import put_broker
+from dashboard.status.board import BrokerState, Snapshot, Stored, WatchedGroup
+from dashboard.status.cluster_metrics import put_broker, total_lag
 from dashboard.status.metric import Metrics
 from dashboard.status.processes import ProcessFacts
 
@@ -46,3 +46,11 @@ def test_a_brokers_memory(
     assert told_by_rest == ((90 * MIB, 50 * MIB, 3 * MIB) if told else (None, None, None))
     own = {part: getattr(out, f"memory_{part}_bytes") for part in OWN}
     assert own == (OWN if told == TOLD_MORE else dict.fromkeys(OWN))
+
+
+def test_a_group_that_broadcasts_has_no_part_in_the_total_lag() -> None:
+    casting = WatchedGroup("c", None, None, 1, 1.0, is_partial=True, is_broadcasting=True)
+    sharing, unseen = WatchedGroup("s", 7, 10, 1, 1.0), WatchedGroup("u", None, None, None, 0.0)
+    for groups, total in (((casting,), 0), ((casting, sharing), 7), ((casting, unseen), None), ((), 0)):
+        snapshot = Snapshot(1.0, "n", None, (), (), Stored(0, 0, 1.0), groups=groups)
+        assert total_lag(snapshot) == (total, True), groups
