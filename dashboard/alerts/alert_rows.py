@@ -109,6 +109,7 @@ def tell_acknowledged(row: AlertRow) -> None:
     if row.rule is None or not row.is_told:
         return
     alert = _alert(row, for_book(row.rule))
+    alert.last = board.present_of_alerts.get(row.pk, "")
     _make_deliveries(ACKNOWLEDGED, [alert], {id(alert): row})
 
 

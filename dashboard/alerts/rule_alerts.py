@@ -61,8 +61,8 @@ class RuleAlerts:
             key = alert.rule.pk, alert.subject
             known = self.open.get(key)
             if known is not None:
-                known.row, known.begun_at, known.is_told = alert.row, alert.begun_at, alert.is_told
-                known.written_at = alert.written_at
+                known.row, known.begun_at, known.text = alert.row, alert.begun_at, alert.text
+                known.is_told, known.written_at = alert.is_told, alert.written_at
             else:
                 alert.stays_until = now + ADOPTED_S
                 self.open[key] = alert

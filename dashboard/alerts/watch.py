@@ -95,13 +95,13 @@ class AlertWatch:
             for check, alerts in self._of_rules_too.items()
             if all(alert.row in self._acknowledged for alert in alerts)
         }
-        await sync_to_async(alert_rows.write)(self._by_rules)
-        await sync_to_async(alert_rows.write_checks)(self._by_checks, time.time())
         self._board.present_of_alerts = {
             alert.row: alert.present
             for alert in (*self._by_rules.open.values(), *self._by_checks.open())
             if alert.row is not None
         }
+        await sync_to_async(alert_rows.write)(self._by_rules)
+        await sync_to_async(alert_rows.write_checks)(self._by_checks, time.time())
         self._board.muted = await sync_to_async(muted_now)()
         if time.monotonic() - self._forgotten_at >= FORGET_EACH_S:
             await sync_to_async(alert_rows.forget)()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import DatabaseError
 from django.utils import timezone
 
 from dashboard.alerts import alert_rows, handling
@@ -121,12 +122,33 @@ async def test_an_acknowledged_alert_of_a_rule_is_not_counted_and_the_next_one_i
     assert waiting_in_menu() == before - 1
 
 
+async def test_what_is_now_is_shown_while_the_database_takes_nothing(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board.snapshot = dataclasses.replace(SILENT, open_of_rules=0)
+    row = await sync_to_async(an_open_alert)()
+    row.subject = judge(board.snapshot).problems[0].identity
+    await row.asave()
+
+    def fails(*_: object) -> None:
+        raise DatabaseError("the disk is full")
+
+    monkeypatch.setattr(alert_rows, "write", fails)
+    watch = AlertWatch(board)
+    for second in range(2):  # the first adopts what was open
+        board.snapshot = dataclasses.replace(board.snapshot, at=SILENT.at + second)
+        with pytest.raises(DatabaseError):
+            await watch.look()
+    assert "no answer" in board.present_of_alerts[row.pk]
+
+
 def test_channels_get_that_it_is_acknowledged_and_who_handled_it_at_the_end(transactional_db: None) -> None:
     User.objects.create(username="ada", role="operator")
     rule, book, now = a_rule(), RuleAlerts(), time.time()
     book.note([rule], LATE, now)
     alert_rows.write(book)
     row = AlertRow.objects.get()
+    board.present_of_alerts = {row.pk: "1200 messages"}
     handling.acknowledge(row, "ada")
     handling.acknowledge(row, "ada")  # once is enough
     handling.assign(row, "ada")
@@ -137,6 +159,7 @@ def test_channels_get_that_it_is_acknowledged_and_who_handled_it_at_the_end(tran
     assert [one.what for one in (begin, acknowledged, end)] == ["fired", "acknowledged", "resolved"]
     assert "acknowledged by" not in text_of(begin.notice)
     assert text_of(acknowledged.notice).startswith("Acknowledged: orders are late: orders-app")
+    assert "1200 messages" in text_of(acknowledged.notice), "what is now, not what opened it"
     told = text_of(end.notice)
     assert "acknowledged by ada\nassigned to ada\nnote: a consumer hangs" in told
     keys = {json.loads(one.notice)["alarms"][0]["key"] for one in (begin, acknowledged, end)}

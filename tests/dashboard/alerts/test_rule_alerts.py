@@ -161,6 +161,15 @@ def test_after_a_restart_an_alarm_goes_on_as_the_same_one() -> None:
     assert [(alarm.row, alarm.is_told) for alarm in book.open.values()] == [(7, True)]
 
 
+def test_what_opened_it_is_kept_when_it_was_noted_again_before_the_database_told() -> None:
+    book = RuleAlerts()
+    told(book, BEHIND, {"g": 400.0}, 1000, 1010)
+    book.adopt([Alert(BEHIND, "g", BEHIND.level, "", "5 min", 1.0, 1.0, row=7, is_told=True)], 1011.0)
+    told(book, BEHIND, {"g": 720.0}, 1012)
+    [alarm] = book.open.values()
+    assert (alarm.text, alarm.present.partition(";")[0]) == ("5 min", "12\u202fmin")
+
+
 def test_a_rule_rings_for_so_many_at_most() -> None:
     rule = replace(FULL, kind="group-lag", threshold=1, clear=0)
     assert len(told(RuleAlerts(), rule, {f"g{number}": 5.0 for number in range(OPEN_MAX + 50)}, 0)) == OPEN_MAX
