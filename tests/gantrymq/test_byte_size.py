@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 
 import pytest
 
 from dashboard.cluster import units
 from gantrymq.byte_size import readable
-from tests.source_files import sources
+from tests.source_files import ROOT, sources
 
 EXACT = ("runtime_info.py", "restore.py")  # RocketMQ's own way, which its tools read; a length that must be equal
 BY_HAND = re.compile(
@@ -21,11 +23,24 @@ BY_HAND = re.compile(
     [
         (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (22341 << 20, "21.8 GiB"), (-5 << 20, "-5.0 MiB"),
         ((1 << 20) - 1, "1.0 MiB"), (100 << 30, "100 GiB"), (-300 << 20, "-300 MiB"), (3 << 70, "3072 EiB"),
+        (1023.4, "1023 B"), (1023.6, "1.0 KiB"), (-1023.6, "-1.0 KiB"), (1023.6 * 1024, "1.0 MiB"),
+        (math.inf, "—"), (-math.inf, "—"), (math.nan, "—"),
     ],
 )  # fmt: skip
-def test_a_size_is_said_in_a_sensible_unit(count: int, said: str) -> None:
+def test_a_size_is_said_in_a_sensible_unit(count: float, said: str) -> None:
     assert readable(count) == said
     assert units.size(count) == said.replace(" ", units.THIN)
+
+
+def test_the_charts_say_a_size_as_the_pages_do() -> None:
+    """Scripts have a copy: the same units, and the step to the next where a number would be rounded to 1024."""
+    script = (ROOT / "dashboard/static/dashboard/history.js").read_text(encoding="utf-8")
+    units_of_charts, step = re.search(r"BYTES = (\[.*?\])", script), re.search(r"value >= (102\d\.\d+)", script)
+    assert units_of_charts is not None and step is not None
+    names = json.loads(units_of_charts[1])
+    assert [readable(1 << 10 * power).split()[1] for power in range(8)] == [*names, names[-1]]
+    below = math.nextafter(float(step[1]), 0)
+    assert (readable(below), readable(float(step[1]))) == ("1023 B", "1.0 KiB")
 
 
 def test_no_module_says_a_size_by_hand() -> None:

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const LEFT = 54, LINE = 15, TOP = 8;
-  const BYTES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];  // the unit, and "B/s", as a chart names it
+  const BYTES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];  // the unit, and "B/s", as a chart names it
   const niceMax = (value, unit) => {
     let scale = 1;
     if (isBytes(unit)) while (value / scale >= 1024) scale *= 1024;
@@ -11,10 +11,10 @@
   };
   const isBytes = (unit) => unit === "B" || unit === "B/s";
   const short = (value, unit) => {
-    if (value === null || value === undefined) return "—";
+    if (!Number.isFinite(value)) return "—";
     if (isBytes(unit)) {
       let power = 0;
-      while (value >= 1023.95 && power < BYTES.length - 1) { value /= 1024; power += 1; }
+      while (value >= 1023.5 && power < BYTES.length - 1) { value /= 1024; power += 1; }
       return `${value.toFixed(!power || value >= 99.95 ? 0 : 1)}\u202f${BYTES[power]}${unit.slice(1)}`;
     }
     if (value >= 1e6) return `${+(value / 1e6).toFixed(1)}M`;
