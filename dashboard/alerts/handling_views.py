@@ -16,7 +16,7 @@ from dashboard.alerts.alert_rows import with_present
 from dashboard.alerts.causes import page_of_alert
 from dashboard.alerts.editing import NotTaken
 from dashboard.alerts.rules import mute_of, mutes_in_force
-from dashboard.audit.notes import note
+from dashboard.audit.notes import note, note_nothing
 from dashboard.models.alerts import AlertNote, AlertRow
 
 Act = Callable[[AlertRow, str, str], object]  # of the row, what was typed, and who asks
@@ -58,6 +58,7 @@ async def alert_do(request: HttpRequest, alert_id: int) -> HttpResponse:
     try:
         await sync_to_async(act)(row, typed, who)
     except (NotTaken, handling.AlreadyOver) as exc:
+        note_nothing(request)
         notes.warning(request, str(exc))
     else:
         note(request, action, row.title, {key: typed or "no account"} if key else {})

@@ -70,6 +70,18 @@ async def test_by_page_an_operator_handles_it_and_a_reader_only_looks(log_in: Cl
     assert (await operator.get("/alerts/4711")).status_code == 404
 
 
+async def test_what_a_page_could_not_do_is_said_and_not_recorded_as_done(log_in: Client) -> None:
+    row, over = await sync_to_async(an_open_alert)(), await sync_to_async(an_open_alert)(ended=True)
+    operator = await log_in("operator")
+    for key, typed, words in (
+        (row.pk, {"do": "assign", "typed": "reader"}, "No open account of this name"),
+        (row.pk, {"do": "note", "typed": " "}, "A text of 1 to"),
+        (over.pk, {"do": "acknowledge"}, "This alert is resolved."),
+    ):
+        assert words in (await operator.post(f"/alerts/{key}/do", typed, follow=True)).content.decode()
+    assert [one async for one in AuditEntry.objects.filter(result="done")] == []
+
+
 async def test_rest_does_the_same_and_says_what_it_cannot(users: dict[str, User]) -> None:
     row, over = await sync_to_async(an_open_alert)(), await sync_to_async(an_open_alert)(ended=True)
     writer = await api_for(users["operator"])
