@@ -6,6 +6,7 @@ the brokers have a form: it makes a document, whose preview says who loses what.
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -21,7 +22,7 @@ from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.definitions.api import facts_of
-from dashboard.definitions.document import DocumentRefused, as_text
+from dashboard.definitions.document import DocumentRefused, as_text, items_of, read
 from dashboard.definitions.importing import exported, imported, planned
 from dashboard.definitions.plan import Plan
 from dashboard.definitions.reading import found
@@ -59,20 +60,26 @@ async def definitions(request: HttpRequest) -> HttpResponse:
     return render(request, "definitions/definitions.html", context, status=422 if form.is_bound else 200)
 
 
-async def preview(request: HttpRequest, text: str, *, delete: bool, account: str = "") -> HttpResponse:
-    """What the document changes; with the digest of such a preview the change is made. account: the one it is about,
-    when its form made the document."""
+async def preview(request: HttpRequest, text: str, *, delete: bool) -> HttpResponse:
+    """What the document changes; with the digest of such a preview the change is made."""
+    try:
+        return await _looked_at(request, text, delete=delete)
+    except (DocumentRefused, GatewayError) as exc:
+        form = ImportForm({"text": text, "delete": delete})
+        form.add_error(None, str(exc))
+        context = {"form": form, "lines": _lines(request, delete=delete)}
+        return render(request, "definitions/definitions.html", context, status=422)
+
+
+async def _looked_at(request: HttpRequest, text: str, *, delete: bool, account: str = "") -> HttpResponse:
+    """account: the one it is about, when its form made the document. Raises DocumentRefused, GatewayError."""
     form = ImportForm({"text": text, "delete": delete})
     context: dict[str, Any] = {"form": form, "text": text, "delete": delete, "lines": _lines(request, delete=delete)}
     context["account"] = account
-    try:
-        plan = await planned(gateway(), text, delete=delete)
-        typed = _typed(request, plan)
-        if "digest" in request.POST and (typed is None or typed.is_valid()):
-            return await _import(request, context, text, delete=delete)
-    except (DocumentRefused, GatewayError) as exc:
-        form.add_error(None, str(exc))
-        return render(request, "definitions/definitions.html", context, status=422)
+    plan = await planned(gateway(), text, delete=delete)
+    typed = _typed(request, plan)
+    if "digest" in request.POST and (typed is None or typed.is_valid()):
+        return await _import(request, context, text, delete=delete)
     context |= {"plan": plan, "typed": typed, "failing": sum(bool(one.refusal) for one in plan.now)}
     is_refused = typed is not None and typed.is_bound
     return render(request, "definitions/definitions.html", context, status=422 if is_refused else 200)
@@ -110,17 +117,31 @@ async def accounts(request: HttpRequest) -> HttpResponse:
     items = there.items.get("accounts", {})
     key = request.GET.get("key", "")
     if request.method == "POST":
-        key, made = request.POST.get("access_key", ""), ImportForm(request.POST)
-        if "digest" in request.POST and made.is_valid():
-            return await preview(request, made.cleaned_data["text"], delete=False, account=key)
+        key = request.POST.get("access_key", "")
         form = AccountForm(request.POST, item=items.get(key))
-        if form.is_valid():
-            return await preview(request, as_text(form.document()), delete=False, account=key)
+        try:
+            if "digest" in request.POST:
+                form = AccountForm.filled(key, items.get(key, {}), items.get(key))
+                text = request.POST.get("text", "")
+                form = AccountForm.filled(key, await _only_account(text, key), items.get(key))
+                return await _looked_at(request, text, delete=False, account=key)
+            if form.is_valid():
+                return await _looked_at(request, as_text(form.document()), delete=False, account=key)
+        except (DocumentRefused, GatewayError) as exc:
+            form.add_error(None, str(exc))
     else:
         form = AccountForm(initial={"access_key": key, **items.get(key, {})}, item=items.get(key))
     rows = [(key, item, key in there.partial) for key, item in sorted(items.items())]
     context = {"rows": rows, "why_not": there.why_not.get("accounts"), "form": form, "key": key if key in items else ""}
     return render(request, "definitions/accounts.html", context, status=422 if form.is_bound else 200)
+
+
+async def _only_account(text: str, key: str) -> dict[str, Any]:
+    """The account of a document that its own form made, and of no other. Raises DocumentRefused."""
+    sections = items_of(await asyncio.to_thread(read, text))
+    if sections.keys() != {"accounts"} or sections["accounts"].keys() != {key}:
+        raise DocumentRefused(gettext("This is not a preview of %(name)s. Nothing was changed.") % {"name": key or "?"})
+    return sections["accounts"][key]
 
 
 class ImportForm(BaseForm):
@@ -193,6 +214,13 @@ class AccountForm(BaseForm):
             self.differing = [name for name in self.fields if name not in item and name != "access_key"]
         for name in self.differing:
             del self.fields[name]
+
+    @classmethod
+    def filled(cls, key: str, values: Mapping[str, Any], item: Mapping[str, Any] | None) -> AccountForm:
+        """The form as if these values had been typed."""
+        fields = cls(item=item).fields
+        typed = {name: fields[name].prepare_value(value) for name, value in values.items() if name in fields}
+        return cls(typed | {"access_key": key}, item=item)
 
     def document(self) -> Definitions:
         return Definitions.model_validate({"accounts": [self.cleaned_data]})

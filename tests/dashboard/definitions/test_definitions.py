@@ -359,17 +359,62 @@ async def test_a_page_without_access_control_says_how_to_require_accounts(log_in
     assert "未启用访问控制" in page, "the broker's own words are known (dashboard/cluster/errors.py)"
 
 
+async def browser_of(user: User) -> AsyncClient:
+    client = AsyncClient()
+    await client.aforce_login(user)
+    session = await client.asession()
+    await session.aupdate({"started_at": int(time.time()), "touched_at": int(time.time())})
+    await session.asave()
+    return client
+
+
+def hidden_in(page: str) -> dict[str, str]:
+    """What the form of a preview sends."""
+    found = re.findall(r'type="hidden" name="(text|digest|access_key)" value="([^"]*)"', page)
+    return {name: html.unescape(value) for name, value in found}
+
+
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+async def test_an_account_that_was_not_saved_is_said_in_its_own_form(
+    guarded_gateway: tuple[Gateway, ServingCluster], admin: User, language: str
+) -> None:
+    gateway, _running = guarded_gateway
+    client = await browser_of(admin)
+    await client.post("/preferences/language", {"language": language, "back": "/"})
+    saved, changed, other, failed, box = {
+        "en": ("The account is saved", "Something changed after the preview", "This is not a preview of shop-app",
+               "Saving the account failed", "Import a document"),
+        "zh-hans": ("账号已保存", "预览之后情况有变", "这不是 shop-app 的预览", "账号保存失败", "导入文档"),
+    }[language]  # fmt: skip
+    fields = {"access_key": "shop-app", "default_topic_perm": "DENY", "default_group_perm": "DENY"}
+    typed = hidden_in((await client.post("/accounts", fields | {"topic_perms": "orders=SUB"})).content.decode())
+    two = text_of(accounts=[{"access_key": "shop-app"}, {"access_key": "another"}])
+    for posted, words in (
+        ({"text": two}, other), ({"text": text_of(topics=[{"name": "t"}])}, other), ({"text": "- ]"}, "error-line"),
+        ({"access_key": "another"}, other.replace("shop-app", "another")),
+    ):  # fmt: skip
+        answer = await client.post("/accounts", typed | posted)
+        page = answer.content.decode()
+        assert answer.status_code == 422 and words in page and box not in page, posted
+        assert 'name="topic_perms"' in page
+    assert "another" not in await exported(gateway)
+    await imported(gateway, text_of(accounts=[{"access_key": "shop-app", "admin": True}]), ASKER, delete=False)
+    answer = await client.post("/accounts", typed)
+    page = answer.content.decode()
+    assert (answer.status_code, changed in page, box in page) == (422, True, False)
+    assert "orders=SUB</textarea>" in page, "what was typed is still there"
+    own = await client.post("/accounts", fields | {"access_key": ADMIN.access_key})
+    page = (await client.post("/accounts", hidden_in(own.content.decode()))).content.decode()
+    assert failed in page and saved not in page
+
+
 async def test_a_page_lists_broker_accounts_and_previews_a_change(
     guarded_gateway: tuple[Gateway, ServingCluster], admin: User
 ) -> None:
     gateway, _running = guarded_gateway
     text = text_of(accounts=[{"access_key": "shop-app", "topic_perms": {"orders": "PUB|SUB"}}])
     await imported(gateway, text, ASKER, delete=False)
-    client = AsyncClient()
-    await client.aforce_login(admin)
-    session = await client.asession()
-    await session.aupdate({"started_at": int(time.time()), "touched_at": int(time.time())})
-    await session.asave()
+    client = await browser_of(admin)
     page = (await client.get("/accounts")).content.decode()
     assert ADMIN.access_key not in page, "the dashboard's own account is not changed here"
     assert "?key=shop-app#edit" in page
@@ -380,8 +425,7 @@ async def test_a_page_lists_broker_accounts_and_previews_a_change(
     assert '<code>topic_perms</code> <span class="name">orders</span>: PUB|SUB → SUB' in page
     assert "loses PUB of topic orders" in page and "No connected client uses this account" in page
     assert ">Save<" in page and "Import" not in page, "it is an account that is changed, and no document"
-    hidden = dict(re.findall(r'type="hidden" name="(text|digest|access_key)" value="([^"]*)"', page))
-    answer = await client.post("/accounts", {name: html.unescape(value) for name, value in hidden.items()})
+    answer = await client.post("/accounts", hidden_in(page))
     assert "The account is saved" in answer.content.decode()
     page = (await client.get("/accounts?key=shop-app")).content.decode()
     assert "orders=SUB</textarea>" in page
