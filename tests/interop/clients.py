@@ -154,6 +154,8 @@ class ClientProgram:
 class JavaClient:
     """org.apache.rocketmq:rocketmq-client, run by the programs in java/."""
 
+    name = "java"
+
     def __init__(self, logs: Path, *, client: Artifacts = CLIENT, programs: Sequence[Path] | None = None) -> None:
         """client: another one; programs: sources of the programs, for a client that not all of java/ compile with."""
         self._logs = logs
@@ -206,15 +208,36 @@ class JavaClient:
 class JavaScriptClient:
     """ali-ons from npm, run by the programs in javascript/."""
 
+    name = "javascript"
+
     def __init__(self, logs: Path) -> None:
         self._logs = logs
         self._folder = _npm_folder()
 
+    @property
+    def version(self) -> str:
+        text = (self._folder / "node_modules/ali-ons/package.json").read_text()
+        return "ali-ons-" + text.partition('"version": "')[2].partition('"')[0]
+
     @contextlib.contextmanager
     def run(self, program: str, *arguments: object) -> Iterator[ClientProgram]:
-        """Run flows while the block runs."""
+        """Run flows, produce or consume while the block runs."""
         command: list[str | Path] = ["node", self._folder / f"{program}.js", *map(str, arguments)]
         yield from running(f"node {program}", command, self._logs)
+
+    def produce(
+        self, namesrv: str, topic: str, count: int, rate: int = 0
+    ) -> contextlib.AbstractContextManager[ClientProgram]:
+        return self.run("produce", namesrv, topic, f"{topic}-js-producer", count, rate)
+
+    def consume(
+        self, namesrv: str, topic: str, group: str, expression: str = "*", *, orderly: bool = False
+    ) -> contextlib.AbstractContextManager[ClientProgram]:
+        """This client consumes each queue in order anyway: `orderly` changes nothing."""
+        return self.run("consume", namesrv, topic, group, expression)
+
+
+Client = JavaClient | JavaScriptClient
 
 
 def running(name: str, command: Sequence[str | Path], logs: Path) -> Iterator[ClientProgram]:

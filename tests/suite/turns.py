@@ -87,6 +87,7 @@ EXPENSIVE = (
     "interop/migration",
     "interop/rest",
     "interop/stores",
+    "interop/test_appliance_accounts.py",
     "interop/test_masters_at_name_servers.py",
     "interop/test_single_file.py",
     "interop/test_sql_subscriptions.py",

@@ -59,6 +59,13 @@ async def test_s17_of_150_guesses_at_once_five_are_tried(admin: User) -> None:
     assert await LoginFailure.objects.acount() == 5
 
 
+@pytest.mark.slow
+async def test_of_many_log_ins_at_once_of_one_address_most_are_told_to_come_again(admin: User) -> None:
+    statuses = await asyncio.gather(*(try_from(ClientAt(STRANGER), "wrong") for _ in range(60)))
+    assert set(statuses) == {422, 429}
+    assert await LoginFailure.objects.acount() == statuses.count(422) <= 5, "who was not tried is not counted"
+
+
 async def test_bookings_from_many_threads_never_pass_the_limit(transactional_db: None) -> None:
     def book(_: int) -> bool:
         try:

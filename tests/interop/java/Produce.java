@@ -7,8 +7,8 @@ import org.apache.rocketmq.common.message.Message;
 
 /**
  * Sends numbered messages one after the other, number n to queue n modulo the number of queues; a send that fails is
- * tried again until it is acknowledged. Arguments: name server, topic, group, count, messages a second (0: no limit).
- * It ends at once when its standard input does.
+ * tried again until it is acknowledged. Arguments: name server, topic, group, count, messages a second (0: no limit),
+ * and "turns" when the client shall choose the queues itself. It ends at once when its standard input does.
  */
 public final class Produce {
     private static final String[] TAGS = {"TagA", "TagB", "TagC"};
@@ -17,6 +17,7 @@ public final class Produce {
         String topic = args[1];
         int count = Integer.parseInt(args[3]);
         int rate = Integer.parseInt(args[4]);
+        boolean isByTurns = args.length > 5;
         DefaultMQProducer producer = Patience.namespaced(new DefaultMQProducer(args[2]));
         producer.setNamesrvAddr(args[0]);
         producer.setPollNameServerInterval(1000);
@@ -27,7 +28,7 @@ public final class Produce {
         Lines.say("STARTED");
         long start = System.nanoTime();
         for (int number = 0; number < count; number++) {
-            send(producer, topic, number);
+            send(producer, topic, number, isByTurns);
             if (rate > 0) {
                 long aheadMs = number * 1000L / rate - (System.nanoTime() - start) / 1_000_000;
                 if (aheadMs > 0) {
@@ -54,14 +55,15 @@ public final class Produce {
         watching.start();
     }
 
-    private static void send(DefaultMQProducer producer, String topic, int number) throws InterruptedException {
+    private static void send(DefaultMQProducer producer, String topic, int number, boolean isByTurns)
+        throws InterruptedException {
         String body = "body-" + number + "-\u00e4\u6d88\u606f";
         Message message = new Message(
             topic, TAGS[number % TAGS.length], "key-" + number, body.getBytes(StandardCharsets.UTF_8));
         message.putUserProperty("number", Integer.toString(number));
         while (true) {
             try {
-                SendResult result = producer.send(
+                SendResult result = isByTurns ? producer.send(message) : producer.send(
                     message, (queues, sent, argument) -> queues.get((Integer) argument % queues.size()), number);
                 if (result.getSendStatus() == SendStatus.SEND_OK) {
                     Lines.say("ACK", number, result.getMessageQueue().getQueueId(), result.getQueueOffset(),

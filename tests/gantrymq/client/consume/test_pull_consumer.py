@@ -269,6 +269,28 @@ def test_threads_keep_a_position_for_each_message_too(peer: Peer, name: str) -> 
         assert next(iter(second)).body == b"3"
 
 
+def test_threads_poll_as_well(peer: Peer, name: str) -> None:
+    rpc.create_topic(peer.broker_address, name, 4)
+    with SyncProducer(peer.namesrv_address) as producer:
+        for number in range(5):
+            producer.send(Message(name, b"%d" % number), queue=MessageQueue(name, peer.broker_name, 0))
+        wait_dispatched(peer.broker_address)
+        with SyncPullConsumer(
+            peer.namesrv_address, group=name, consume_from=ConsumeFrom.FIRST_OFFSET, auto_commit=False
+        ) as consumer:
+            queue = MessageQueue(name, peer.broker_name, 0)
+            assert queue in consumer.queues(name)
+            consumer.assign([queue])
+            got = [message.body for _, message in zip(range(5), consumer, strict=False)]
+            consumer.commit()
+            assert consumer.committed(queue) == 5
+            consumer.seek_to_begin(queue)
+            assert consumer.poll(10)[0].body == b"0"
+        assert got == [b"%d" % number for number in range(5)]
+    with pytest.raises(ClientClosed):
+        consumer.poll()
+
+
 async def test_the_application_is_told_of_queues_before_their_messages_and_their_end(peer: Peer, name: str) -> None:
     told: list[tuple[str, int]] = []
 
