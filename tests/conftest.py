@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from tests.suite.parallel import FilesThenAlone, OwnShares
 
+# What modules that skip themselves without it import; mkdocs for deploy.site_pages.
+PACKAGES = ("numpy", "pyarrow", "pyspark", "deltalake", "duckdb", "selenium", "mkdocs")
 PORT_SHARES = 20  # for as many workers; those beyond share with one of them
 PRESSURE_PERCENT_MAX = 15.0  # of the time that somebody had to wait
 
@@ -111,9 +113,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Modules of tests that import what an extra brings skip themselves without it; in CI that must not happen."""
-    absent = [
-        name for name in ("numpy", "pyarrow", "pyspark", "selenium", "mkdocs") if importlib.util.find_spec(name) is None
-    ]
+    absent = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if absent and _is_ci():
         raise pytest.UsageError(f"CI installs everything it needs, but not {', '.join(absent)}")
     seed = session.config.getoption(pauses.OPTION)

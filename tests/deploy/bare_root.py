@@ -12,9 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
-
-from tests.conftest import require_tool
+from tests.conftest import missing, require_tool
 
 RECORDS = Path("/var/lib/dpkg")
 ALTERNATIVES = {"awk": "/usr/bin/mawk"}  # links that no package lists: its script made them
@@ -35,7 +33,7 @@ class BareRoot:
         for tool in ("dpkg-query", "unshare", "chroot"):
             require_tool(tool, "a bare root is made of Debian's packages")
         if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0:
-            pytest.skip("only root makes a root folder, where it may mount: run these tests with sudo")
+            missing("root that may mount", "a root folder is made: run these tests with sudo")
         self.path = folder
         before = os.umask(0o022)  # whatever an earlier test left: other users read what is made here
         try:

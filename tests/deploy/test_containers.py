@@ -23,7 +23,7 @@ from appliance.cli.doctor.ready import TIMEOUT_S
 from appliance.settings.acl import AclSettings
 from appliance.settings.appliance_config import ApplianceConfig
 from appliance.settings.loader import load_broker_config, load_namesrv_config
-from tests.conftest import require_tool
+from tests.conftest import missing, require_tool
 from tests.docs.shell_lines import LINES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +72,7 @@ def command_lines() -> Iterator[list[str]]:
 def test_hadolint_finds_nothing_in_the_dockerfile() -> None:
     hadolint = shutil.which("hadolint", path=str(Path(sys.executable).parent))  # of the lock, where there is one
     if hadolint is None:
-        pytest.skip("hadolint is in the lock for Linux on x86-64 alone")
+        missing("hadolint", "it is in the lock for Linux on x86-64 alone")
     done = subprocess.run([hadolint, CONTAINER / "Dockerfile"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 

@@ -142,7 +142,7 @@ def test_a_folder_that_another_account_can_write_is_refused(
     launcher: Path, folder: Path, tmp_path: Path, mode: int, owner: int
 ) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root gives folders away")
+        missing("root", "only root gives folders away")
     folder.mkdir()
     folder.chmod(mode)
     os.chown(folder, owner, owner)
@@ -163,7 +163,7 @@ def test_what_root_unpacks_all_accounts_may_run_whatever_its_mask(launcher: Path
 def test_a_tree_that_this_account_may_not_enter_is_passed_by(launcher: Path) -> None:
     """It names a folder instead of ending in the middle."""
     if os.geteuid() != 0:
-        pytest.skip("only root runs as another account")
+        missing("root", "only root runs as another account")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # all accounts can enter this one
         Path(place).chmod(0o755)
         file, folder = single_file(launcher, Path(place) / "gantry"), Path(place) / "trees"
@@ -180,13 +180,13 @@ def test_a_tree_that_this_account_may_not_enter_is_passed_by(launcher: Path) -> 
 @pytest.fixture
 def no_programs(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0:
-        pytest.skip("only root mounts")
+        missing("root", "only root mounts")
     place = tmp_path / "noexec"
     place.mkdir()
     if subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "noexec", "none", place], capture_output=True, check=False
     ).returncode:
-        pytest.skip("this machine lets nobody mount")
+        missing("the right to mount", "a file system that runs no programs is made")
     yield place
     subprocess.run(["umount", place], check=True)
 

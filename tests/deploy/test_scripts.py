@@ -228,7 +228,7 @@ def test_root_is_refused_before_anything_is_installed(
     fresh: Path, options: tuple[str, ...], variables: dict[str, str], is_refused: bool
 ) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can show it")
+        missing("root", "only root is refused")
     result = run_with(fresh, f"refuse_root {' '.join(options)}; echo installs", **variables)
     assert (result.stdout, result.returncode) == (("", 1) if is_refused else ("installs\n", 0)), result.stderr
     assert ("name one with --user NAME, or use --allow-root" in result.stderr) == is_refused
@@ -237,7 +237,7 @@ def test_root_is_refused_before_anything_is_installed(
 
 def test_root_is_refused_by_the_first_start_itself(fresh: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can show it")
+        missing("root", "only root is refused")
     result = subprocess.run([str(fresh / "deploy" / "up")], capture_output=True, text=True, check=False)
     assert result.returncode == 1
     assert "Nothing was installed." in result.stderr and "Installing" not in result.stderr

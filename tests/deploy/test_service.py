@@ -65,7 +65,7 @@ def test_systemd_rates_the_unit_as_well_confined() -> None:
     told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     level = re.search(r"exposure level for \S+: ([\d.]+)", told)
     if level is None:
-        pytest.skip(f"this systemd-analyze rates no file: {told.strip()[-200:]}")
+        missing("a systemd-analyze that rates a file", told.strip()[-200:])
     assert float(level[1]) <= 2.0
 
 
@@ -104,11 +104,11 @@ def test_what_reports_need_is_what_the_package_suggests_and_debian_has_it() -> N
     (suggested,) = re.findall(r"^Suggests: (.+)$", control, re.MULTILINE)
     assert sorted(suggested.split(", ")) == sorted(FOR_REPORTS.split()[2:])
     if shutil.which("apt") is None:
-        pytest.skip("apt is Debian's")
+        missing("apt", "it knows what Debian has")
     command = ["apt-get", "--simulate", *FOR_REPORTS.split()[1:]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if "Unable to locate package" in done.stderr:
-        pytest.skip("apt has no lists of packages here: apt-get update fetches them")
+        missing("a list of Debian's packages", "apt-get update fetches it")
     assert done.returncode == 0, done.stderr
 
 

@@ -53,6 +53,7 @@ READERS = (
     "test_private_state.py",
     "test_waiting.py",
     "docs/test_security_list.py",
+    "suite/test_skips.py",
 )
 
 ORDER = (*NAMED, "outside", "unit")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.appliance.proxy import protocol_code
+from tests.conftest import missing
 
 FOLDER = protocol_code.FOLDER
 
 
-@pytest.mark.skipif(not protocol_code.PROTOC.exists(), reason="protoc is in the lock for Linux on x86-64 alone")
 def test_the_code_is_as_protoc_would_write_it() -> None:
+    if not protocol_code.PROTOC.exists():
+        missing("protoc", "it is in the lock for Linux on x86-64 alone")
     written = {file.name: file.read_text(encoding="utf-8") for file in FOLDER.glob("*_pb2.py")}
     generated = {name: text for name, text in protocol_code.generated().items() if name.endswith(".py")}
     assert written == generated, "write it again: python -m tests.appliance.proxy.protocol_code"

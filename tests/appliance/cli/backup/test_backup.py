@@ -16,6 +16,7 @@ from appliance.__main__ import main
 from appliance.cli.backup.manifest import CONTENT, NAME, BackupError
 from appliance.cli.backup.places import STAMP, FolderPlace
 from tests.appliance.cli.backup.load import check_restored, under_load
+from tests.conftest import missing
 
 
 @dataclass
@@ -101,7 +102,7 @@ def test_a_folder_with_something_in_it_is_refused(made: Made, tmp_path: Path) ->
 
 def test_what_root_restores_belongs_to_the_owner_of_the_empty_folder(made: Made, tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can give files to others")
+        missing("root", "only root can give files to others")
     data = tmp_path / "data"
     data.mkdir()
     os.chown(data, 12345, 12346)
