@@ -28,11 +28,13 @@ from tests.waiting import WITHIN_S
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
+    from xdist.workermanage import WorkerController
 
     from tests.suite.parallel import FilesThenAlone, OwnShares
 
 # What modules that skip themselves without it import; mkdocs for deploy.site_pages.
 PACKAGES = ("numpy", "pyarrow", "pyspark", "deltalake", "duckdb", "selenium", "mkdocs")
+LEFT_OUT = pytest.StashKey[int]()  # how many this run leaves to other turns
 PORT_SHARES = 20  # for as many workers; those beyond share with one of them
 PRESSURE_PERCENT_MAX = 15.0  # of the time that somebody had to wait
 
@@ -155,10 +157,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kind = _kind_of_item(item)
         if kind != "outside":
             item.add_marker(kind)
-    if out := left_out(items, config.args):
-        config.hook.pytest_deselected(items=list(out))
-        items[:] = [item for item in items if item not in out]
-    yield
+    waiting = left_out(items, config.args)
+    yield  # -m and -k choose
+    out = [item for item in items if item in waiting]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in waiting]
+    config.stash[LEFT_OUT] = len(out)
+    getattr(config, "workeroutput", {})["left_out"] = len(out)
     items.sort(key=lambda item: _turn_of(item.path))
 
 
@@ -195,18 +200,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesTh
     return (OwnShares if config.getoption("--fast") else FilesThenAlone)(config, log)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Each worker has collected all; one that died tells nothing."""
+    if output := getattr(node, "workeroutput", None):
+        node.config.stash[LEFT_OUT] = output.get("left_out", 0)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """A run says what it left out."""
     if not config.getoption("--fast"):
-        if not config.getoption(long_runs.OPTION):
+        if count := config.stash.get(LEFT_OUT, 0):
             part = config.getoption(long_runs.PART)
-            terminalreporter.write_line(f"Expensive tests took turn {part}. All: {long_runs.OPTION}")
+            terminalreporter.write_line(
+                f"Expensive tests took turn {part}: {count} were left out. All: {long_runs.OPTION}"
+            )
         return
     left_out = Counter(kind_of(path) for path in TESTS.rglob("test_*.py"))
     del left_out["unit"]
     names = {"outside": "other modules with sockets or processes"}
     told = ", ".join(f"{count} {names.get(kind, kind)}" for kind, count in left_out.most_common())
-    terminalreporter.write_line(f"Left out, in modules: {told}. All tests: deploy/test")
+    terminalreporter.write_line(f"Left out, in modules: {told}. All tests: deploy/test --long")
 
 
 def _is_ci() -> bool:

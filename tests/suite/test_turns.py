@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tests.conftest import pytest_terminal_summary, pytest_testnodedown
 from tests.suite.kinds import TESTS
-from tests.suite.long_runs import ALL, FIRST, LONG
+from tests.suite.long_runs import ALL, FIRST, LONG, PART
 from tests.suite.turns import EXPENSIVE, left_out, places_of, takers_of, waiting_of
 
 TURNS = [f"{number}/4" for number in range(1, 5)]
@@ -56,10 +60,33 @@ def test_a_run_leaves_out_what_has_another_turn(monkeypatch: pytest.MonkeyPatch,
     assert waiting_of([*many, *few]) == set()
 
 
-@pytest.mark.parametrize("named", [str(HERE), f"{HERE}::test_a", f"{HERE.parent}/../suite/{HERE.name}"])
-def test_a_module_that_is_named_runs_whole(
+@pytest.mark.parametrize(
+    "named", [str(HERE), f"{HERE}::test_a", f"{HERE.parent}/../suite/{HERE.name}", f"{HERE.parent}/"]
+)
+def test_a_module_or_folder_that_is_named_runs_whole(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
     monkeypatch.setattr("tests.suite.turns.waiting_of", set)
-    assert left_out([request.node], ["tests", str(HERE.parent)]) == {request.node}
+    assert left_out([request.node], ["tests", str(TESTS), str(TESTS.parent), str(TESTS / "store")]) == {request.node}
     assert left_out([request.node], [named]) == set()
+
+
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ([7], ["Expensive tests took turn 1/4: 7 were left out. All: --long"]),
+        ([7, 7], ["Expensive tests took turn 1/4: 7 were left out. All: --long"]),  # each of two workers
+        ([0], []),
+        ([], []),
+    ],
+)
+def test_a_run_says_how_many_it_left_out_if_any(counts: list[int], told: list[str]) -> None:
+    options: Mapping[str, object] = {"--fast": False, PART: FIRST}
+    config: Any = SimpleNamespace(stash=pytest.Stash(), getoption=options.__getitem__)
+    for count in counts:
+        node: Any = SimpleNamespace(config=config, workeroutput={"left_out": count})
+        pytest_testnodedown(node)
+    said: list[str] = []
+    reporter: Any = SimpleNamespace(write_line=said.append)
+    pytest_terminal_summary(reporter, config)
+    assert said == told

@@ -1,8 +1,9 @@
 """Expensive tests take turns: a usual run takes a quarter of their cases; four, `--long-part 1/4` to `4/4`, take all.
 
-Whoever names a module on the command line gets all of it. What the others show in part, in every run: for failover and
-replication `appliance/broker`, for clients in Java `interop/kinds` and `interop/mqadmin`, for screens `e2e/test_axe.py`
-and `dashboard`, for gRPC `appliance/proxy`, for reports `dashboard/reports`, for packages the rest of `deploy`.
+Whoever names a module or a folder in tests/ on the command line gets all of it. What the others show in part, in every
+run: for failover and replication `appliance/broker`, for clients in Java `interop/kinds` and `interop/mqadmin`, for
+screens `e2e/test_axe.py` and `dashboard`, for gRPC `appliance/proxy`, for reports `dashboard/reports`, for packages the
+rest of `deploy`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.suite.kinds import TESTS
 from tests.suite.long_runs import in_turn
 
 # Folders, modules, functions and cases, of tests that take some seconds of a core each. Paths begin in tests/.
@@ -98,8 +100,9 @@ FEW = 4  # as many as turns. Modules that have fewer cases take turns with each 
 
 def left_out(items: Sequence[pytest.Item], arguments: Sequence[str]) -> set[pytest.Item]:
     """Those that a run with these arguments does not take. arguments: paths, also with ::names."""
-    named = {Path(argument.partition("::")[0]).resolve() for argument in arguments}
-    waiting = waiting_of(item.nodeid for item in items if item.path not in named)
+    paths = {Path(argument.partition("::")[0]).resolve() for argument in arguments}
+    named = {path for path in paths if TESTS in path.parents}  # tests/ itself is a run of everything
+    waiting = waiting_of(item.nodeid for item in items if named.isdisjoint((item.path, *item.path.parents)))
     return {item for item in items if item.nodeid in waiting}
 
 
