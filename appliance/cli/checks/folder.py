@@ -42,7 +42,9 @@ def check_lock(config: ApplianceConfig) -> Iterator[Finding]:
 def check_formats(config: ApplianceConfig) -> Iterator[Finding]:
     """Folders of a newer version, or half of one. It can start without its reports, but not without its stores."""
     with contextlib.suppress(OSError):
-        if command := (config.data / UPGRADE_UNDER_WAY).read_text(encoding="utf-8").strip():  # else nothing is begun
+        if (
+            command := (config.data / UPGRADE_UNDER_WAY).read_text(encoding="utf-8", errors="replace").strip()
+        ):  # else nothing is begun
             yield Finding(f"An upgrade of {config.data} was interrupted; in the checkout this ends it: `{command}`.")
     stores = [(config.brokers_folder / broker.name / "store", formats.STORE) for broker in config.broker_processes]
     for folder, known in [(config.data, formats.DATA), *stores, (config.reports_folder, formats.REPORTS)]:

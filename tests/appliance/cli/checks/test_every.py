@@ -68,6 +68,16 @@ def test_a_look_at_a_folder_without_a_lock_makes_none(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("text", "shown"), [(b"deploy/upgrade\n", "`deploy/upgrade`"), (b"\xff\n", "`\ufffd`")])
+def test_an_upgrade_under_way_is_named_even_where_its_command_is_no_text(
+    tmp_path: Path, text: bytes, shown: str
+) -> None:
+    (tmp_path / "before-upgrade").mkdir()
+    (tmp_path / folder.UPGRADE_UNDER_WAY).write_bytes(text)
+    (found,) = folder.check_formats(make_config(tmp_path))
+    assert found.is_fatal and shown in found.sentence
+
+
 def test_a_taken_port_names_its_holder_and_the_option(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
