@@ -7,17 +7,22 @@ is left. Only groups with members are waited for; the messages of others stay on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from gantrymq.byte_size import readable
 from gantrymq.client.admin.client import AdminClient
-from gantrymq.errors import ResponseError
+from gantrymq.errors import GantryError, ResponseError
 from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences, TopicStatsTable
 from gantrymq.remoting.codes import ResponseCode
+from gantrymq.timeouts import timeout
 
 AT_ONCE = 16  # requests to the broker under way
+NAME_S = 1.0  # waited for what only names slaves: a page waits for the whole look
 PENDING = {"timerPending": "timed", "transactionPending": "of open transactions"}
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -102,21 +107,26 @@ async def _slaves(admin: AdminClient, master: str, slaves: list[SlaveDifference]
     """By broker name and id, as everywhere; one that does not tell which connection it has by its connection."""
     if not slaves:
         return {}
-    members = (await admin.cluster.info()).broker_addr_table.values()
+    info = await _soon(admin.cluster.info())
     names = {
         address: f"{each.broker_name}:{broker_id}"
-        for each in members
+        for each in (info.broker_addr_table.values() if info else ())
         if master in each.broker_addrs.values()
         for broker_id, address in each.broker_addrs.items()
         if broker_id
     }
-    told = await asyncio.gather(*map(admin.brokers.runtime_info, names), return_exceptions=True)
-    by_connection = {
-        info["slaveConnection"]: name
-        for name, info in zip(names.values(), told, strict=True)
-        if not isinstance(info, BaseException) and "slaveConnection" in info
-    }
+    told = await asyncio.gather(*(_soon(admin.brokers.runtime_info(address)) for address in names))
+    by_connection = {info.get("slaveConnection"): name for name, info in zip(names.values(), told, strict=True) if info}
     return {by_connection.get(slave.address, slave.address): slave.behind_bytes for slave in slaves}
+
+
+async def _soon(answer: Awaitable[Answer]) -> Answer | None:
+    """It, if it comes: a name server or a slave that does not answer hides nothing of what the master said."""
+    try:
+        async with timeout(NAME_S):
+            return await answer
+    except (GantryError, TimeoutError):
+        return None
 
 
 def _messages(count: int) -> str:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from appliance.draining.left import Left, lag_of
+from appliance.draining import left
+from appliance.draining.left import Left, lag_of, look
 from gantrymq.message.model import MessageQueue
-from gantrymq.remoting.admin_bodies import TopicOffset, TopicStatsTable
+from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences, TopicOffset, TopicStatsTable
+from gantrymq.remoting.bodies import BrokerData, ClusterInfo
+from tests.waiting import WITHIN_S
 
 
 def topic(*queues: tuple[int, int]) -> TopicStatsTable:
@@ -44,3 +51,42 @@ def test_groups_without_members_are_told_and_not_waited_for() -> None:
         "1,200 messages timed wait for their time",
         "slave 10.0.0.3:10911 lacks 2.0 KiB",
     ]
+
+
+@pytest.mark.parametrize(
+    ("silent", "told"),
+    [
+        (set(), {"broker-a:1": 1, "broker-a:2": 2}),
+        ({"slave-2"}, {"broker-a:1": 1, "10.0.0.2:41002": 2}),
+        ({"name server"}, {"10.0.0.2:41001": 1, "10.0.0.2:41002": 2}),
+    ],
+)
+async def test_who_does_not_answer_with_the_names_of_slaves_is_waited_for_shortly(
+    monkeypatch: pytest.MonkeyPatch, silent: set[str], told: dict[str, int]
+) -> None:
+    monkeypatch.setattr(left, "NAME_S", 0.05)
+    connections = {f"slave-{number}": f"10.0.0.2:4100{number}" for number in (1, 2)}
+    slaves = [SlaveDifference(address, number) for number, address in enumerate(connections.values(), 1)]
+    differences = {"slaveDifferences": SlaveDifferences(slaves).to_json().decode()}
+
+    async def runtime_info(address: str) -> dict[str, str]:
+        if address in silent:
+            await asyncio.Event().wait()
+        return {"slaveConnection": connections[address]} if address in connections else differences
+
+    async def info() -> ClusterInfo:
+        if "name server" in silent:
+            await asyncio.Event().wait()
+        addresses = dict(enumerate(["master", *connections]))
+        return ClusterInfo({"broker-a": BrokerData("DefaultCluster", "broker-a", addresses)}, {})
+
+    async def all_at(_: str) -> dict[str, dict[int, int]]:
+        return {}
+
+    admin: Any = SimpleNamespace(
+        brokers=SimpleNamespace(runtime_info=runtime_info),
+        cluster=SimpleNamespace(info=info),
+        offsets=SimpleNamespace(all_at=all_at),
+    )
+    async with asyncio.timeout(WITHIN_S):
+        assert (await look(admin, "master")).slaves == told

@@ -43,5 +43,8 @@ async def test_slaves_are_a_column_of_the_cluster(tmp_path: Path, capsys: pytest
                 async with AdminClient(cluster.namesrv_address) as admin:
                     left = await look(admin, cluster.broker_address)
                 assert left.slaves == {"broker-a:1": 0, "broker-a:2": 0}
+                async with AdminClient("127.0.0.1:9") as admin:  # no name server, but the broker answers
+                    left = await look(admin, cluster.broker_address)
+                assert left.slaves == {each.address: 0 for each in cluster.broker.slaves.slaves}
         await until(lambda: not cluster.broker.slaves.slaves)
         assert (await shown())[0].endswith("gone: 127.0.0.1")
