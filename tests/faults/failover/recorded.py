@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 
 import pytest
 
+from appliance.bench.gantry_peer import CHECKOUT
 from appliance.bench.peer import CLUSTER_NAME
 from appliance.failover.view import Holder
 from appliance.register.etcd import EtcdClient, endpoints_of
@@ -20,6 +25,22 @@ from tests.waiting import WITHIN_S
 
 def gantry(capsys: pytest.CaptureFixture[str], peer: LocalCluster, verb: str, *more: str) -> Ran:
     return run_gantry(capsys, "admin", "-n", peer.namesrv_address, "ha", verb, peer.broker_name, *more)
+
+
+@contextlib.contextmanager
+def begun(peer: LocalCluster, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """`gantry admin WORDS` as a process, which is killed at the block's end unless it has ended."""
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "appliance", "admin", "-n", peer.namesrv_address, *words],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as command:
+        try:
+            yield command
+        finally:
+            command.kill()
 
 
 def on_record(member: EtcdMember, peer: LocalCluster) -> list[str]:

@@ -3,21 +3,16 @@ that was killed ends with its broker as the master."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from appliance.bench.gantry_peer import CHECKOUT
 from tests.faults.failover.groups import running
 from tests.faults.failover.one_group import commit, offset_at, store
-from tests.faults.failover.recorded import gantry, term_of
+from tests.faults.failover.recorded import begun, gantry, term_of
 from tests.faults.kit.replicas import TOPIC, is_master, make_topic, settled
 from tests.faults.replication.recorder import Recorder
-from tests.harness import LocalCluster
 from tests.servers.etcd import etcd
 from tests.waiting import wait_until
 
@@ -63,12 +58,11 @@ def test_a_promotion_that_was_killed_ends_with_its_broker_as_the_master(
             before.more()
         assert gantry(capsys, first, "pause", "--why", "a rehearsal").code == 0
         first.kill_broker()
-        command = asked_to_promote(second)
-        wait_until(lambda: (term := term_of(member, second)) is not None and term.epoch == 2)
-        if is_broker_killed:
-            second.kill_broker()
-        command.kill()
-        command.wait()
+        words = ("promote", second.broker_name, "--to", second.broker_address, "--accept-unknown", "--yes")
+        with begun(second, *words):
+            wait_until(lambda: (term := term_of(member, second)) is not None and term.epoch == 2)
+            if is_broker_killed:
+                second.kill_broker()
         if is_broker_killed:
             assert gantry(capsys, second, "resume", "--force").code == 0
             second.start_broker()
@@ -77,11 +71,3 @@ def test_a_promotion_that_was_killed_ends_with_its_broker_as_the_master(
         with Recorder("after", TOPIC, lambda: second.broker_address) as after:
             after.more()
         scene.check(before, after, owner=second)
-
-
-def asked_to_promote(slave: LocalCluster) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", "appliance", "admin", "-n", slave.namesrv_address, "promote"]
-    return subprocess.Popen(
-        [*command, slave.broker_name, "--to", slave.broker_address, "--accept-unknown", "--yes"],
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-    )

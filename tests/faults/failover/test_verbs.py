@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.faults.failover.groups import running
-from tests.faults.failover.recorded import gantry
-from tests.faults.kit.replicas import is_master
+from tests.faults.failover.recorded import begun, gantry
+from tests.faults.kit.replicas import TOPIC, is_master, runtime_info
+from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
 from tests.servers.etcd import etcd
 from tests.waiting import wait_until
@@ -76,3 +79,49 @@ def test_an_administrator_looks_pauses_resumes_and_switches(tmp_path: Path, caps
         status = answer(capsys, master, "status")
         assert status["state"] == "open"
         assert (status["master"], status["changes"][0]["reason"]) == (second.broker_address, "switchover")
+
+
+def test_a_switchover_that_can_not_happen_yet_is_cancelled_and_a_later_one_happens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A member in sync stands still, so the master holds messages back and waits. Then the master is stopped, and so is
+    the command that asked: neither gives up by itself before the switchover is cancelled."""
+    stays_in_sync = {"slaveTimeout": "600000"}
+    with (
+        etcd(tmp_path / "etcd") as members,
+        running(tmp_path, capsys, members, lease_s=60, more=stays_in_sync) as scene,
+    ):
+        master, target, still = scene.brokers
+        settled(capsys, master)
+        with Recorder("before", TOPIC, lambda: master.broker_address) as before:
+            before.more()
+            os.kill(still.broker.pid, signal.SIGSTOP)
+            end = log_end(master)
+            wait_until(lambda: log_end(master) > end)
+            words = ("ha", "switchover", master.broker_name, "--to", target.broker_address)
+            with begun(master, *words) as asking:
+                wait_until(lambda: runtime_info(master).get("messagesHeld") == "true")
+                for each in (master.broker, asking):
+                    os.kill(each.pid, signal.SIGSTOP)
+                ran = gantry(capsys, master, "switchover", "--cancel")
+                assert ran.code == 0, ran.err
+                assert f"is cancelled: {master.broker_address} goes on as the master" in ran.out
+                for each in (asking, master.broker, still.broker):
+                    os.kill(each.pid, signal.SIGCONT)
+                told, _ = asking.communicate()
+            assert asking.returncode == 1
+            assert f"{master.broker_address} goes on as the master: " in told and "has cancelled it" in told
+            before.more()
+        status = settled(capsys, master)
+        assert (status["master"], status["epoch"], status["switch"]) == (master.broker_address, 1, None)
+        assert [each["reason"] for each in answer(capsys, master, "history")["history"]] == ["init"]
+        assert answer(capsys, master, "switchover", "--to", target.broker_address)["epoch"] == 2
+        with Recorder("after", TOPIC, lambda: target.broker_address) as after:
+            after.more()
+        history = answer(capsys, target, "history")["history"]
+        assert [each["reason"] for each in history] == ["init", "switchover"]
+        scene.check(before, after, owner=target)
+
+
+def log_end(broker: LocalCluster) -> int:
+    return int(runtime_info(broker)["commitLogMaxOffset"])
