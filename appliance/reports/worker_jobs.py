@@ -26,6 +26,7 @@ Value = TypeVar("Value")
 Result = TypeVar("Result")
 
 _PYTHON_ERROR = re.compile(r"^(?!SQLSTATE)(?:[A-Za-z_]\w*\.)*(\w+: .+|\w*(?:Error|Exception))$")
+_NUMPYS_CAUSE = "Original error was: "  # behind a heading and advice
 
 
 def run_on_a_worker(
@@ -55,6 +56,9 @@ def run_on_a_worker(
 def reason_of(failure: Exception) -> str:
     """One line: what Python raised in a worker, else the innermost cause in Java, else what the failure says first."""
     lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    from_numpy = [line.removeprefix(_NUMPYS_CAUSE) for line in lines if line.startswith(_NUMPYS_CAUSE)]
+    if from_numpy:
+        return f"numpy can't be imported: {from_numpy[0]}"
     if "Traceback (most recent call last):" in str(failure):
         from_python = [
             match[1] for line in lines if not line.startswith("at ") and (match := _PYTHON_ERROR.match(line))
