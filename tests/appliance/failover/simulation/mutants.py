@@ -127,7 +127,7 @@ def _sees_others_figures(view: View, own: Own) -> bool:
     return _is_older_copy(dataclasses.replace(view, told=told), own)
 
 
-def _blind(function: Callable[[Own], Any], **seen: bool) -> Callable[[Own], Any]:
+def _blind(function: Callable[[Own], Any], **seen: Any) -> Callable[[Own], Any]:
     return lambda own: function(dataclasses.replace(own, **seen))
 
 
