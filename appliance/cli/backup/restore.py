@@ -8,6 +8,9 @@
 Every file is compared with its checksum while it is copied. A backup with damage is refused, and nothing stays behind.
 The first start then reads the end of each log, as after a crash. As root, name an empty folder of the account that runs
 the appliance: what is restored belongs to the folder's owner.
+
+The file that says which member of its group a store is (config/member.json) is left out, unless the group's etcd is in
+the backup, too: that one would take the older log for the one that it has on record.
 """
 
 from __future__ import annotations
@@ -18,10 +21,14 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from appliance.broker.epochs.membership import FILE_NAME
 from appliance.cli.backup import copying
 from appliance.cli.backup.manifest import BackupError, Entry, Manifest
 from appliance.cli.backup.places import Place, find_backup
 from appliance.settings.appliance_config import ApplianceConfig, describe
+
+ETCD = "etcd/"  # of `gantry up`, in the data folder
+MEMBER_FILES = (FILE_NAME, f"{FILE_NAME}.bak")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,8 +47,13 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{place.path(backup)}: sound, {len(manifest.files)} files")
         return 0
     config = ApplianceConfig.load({"data": arguments.data}, config_file=arguments.config)
+    left_out = _member_files(manifest)
+    for name in left_out:
+        del manifest.files[name]
     restore(place, backup, manifest, config.data)
     print(f"{config.data}: restored from {place.path(backup)}, {len(manifest.files)} files")
+    if left_out:
+        print(f"left out: {', '.join(left_out)}. Once it runs, `gantry admin ha join BROKER` has it join again")
     if manifest.database == "postgresql":
         print("the dashboard's database was in PostgreSQL and is not in this backup: use pg_restore")
     return 0
@@ -73,6 +85,13 @@ def restore(place: Place, backup: str, manifest: Manifest, to: Path) -> None:
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
+
+
+def _member_files(manifest: Manifest) -> list[str]:
+    if any(name.startswith(ETCD) for name in manifest.files):
+        return []
+    files = (f"brokers/{broker}/store/config/{name}" for broker in manifest.log_ends for name in MEMBER_FILES)
+    return [name for name in files if name in manifest.files]
 
 
 def _give(folder: Path, to: os.stat_result) -> None:

@@ -153,6 +153,25 @@ def test_accounts_and_their_modes_come_back(tmp_path: Path) -> None:
     assert found == dict.fromkeys(("plain_acl.yml", "appliance.yml"), ("1\n", 0o600))
 
 
+@pytest.mark.parametrize("has_etcd", [False, True])
+def test_which_member_a_store_is_comes_back_with_the_etcd_that_has_it_on_record_alone(
+    has_etcd: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, folder, to = tmp_path / "data", tmp_path / "backups", tmp_path / "to"
+    config = Path("brokers") / "broker-a" / "store" / "config"
+    members = [config / "member.json", config / "member.json.bak"]
+    of_etcd = [Path("etcd") / "node.json"] if has_etcd else []
+    for name in (Path("gantry.format"), config / "topics.json", *members, *of_etcd):
+        (data / name).parent.mkdir(exist_ok=True, parents=True)
+        (data / name).write_text("1\n")
+    assert main(["backup", str(folder), "--data", str(data)]) == 0
+    capsys.readouterr()
+    assert main(["restore", str(folder), "--data", str(to)]) == 0
+    assert (to / config / "topics.json").exists()
+    assert [(to / name).exists() for name in members] == [has_etcd] * 2
+    assert (f"left out: {members[0]}, {members[1]}. " in capsys.readouterr().out) is not has_etcd
+
+
 def test_older_backups_go_when_so_many_are_kept(tmp_path: Path) -> None:
     data, folder = tmp_path / "data", tmp_path / "backups"
     data.mkdir()
