@@ -25,7 +25,7 @@ from pathlib import Path
 from appliance.cli.backup import copying
 from appliance.cli.backup.manifest import BackupError, Entry, Manifest
 from appliance.cli.backup.places import STAMP, FolderPlace, Place, place_named, remove_older
-from appliance.cli.backup.stores import FIRST, LEFT_OUT, LOG, HeldLog, held_logs, log_end
+from appliance.cli.backup.stores import FIRST, LEFT_OUT, LOG, HeldLog, ends_of_groups, held_logs, log_end
 from appliance.process.data_folder import LOCK_NAME
 from appliance.process.version import VERSION
 from appliance.settings.appliance_config import ApplianceConfig, describe
@@ -108,8 +108,9 @@ class Backup:
         self._copy_tree(self._data, stores)
         for log in logs:
             self._copy_tree(log.root, set())
+        ends = ends_of_groups(logs)
         for log in logs:
-            self._copy_log(log, stack)
+            self._copy_log(log, stack, ends[log.broker])
             log.check_unchanged()
 
     def _copy_tree(self, top: Path, elsewhere: set[Path]) -> None:
@@ -154,10 +155,10 @@ class Backup:
                 del self._manifest.files[other]
                 self._place.drop(self._name, other)
 
-    def _copy_log(self, log: HeldLog, stack: ExitStack) -> None:
+    def _copy_log(self, log: HeldLog, stack: ExitStack, end_max: int) -> None:
         """The log, up to its last whole record: everything that the copies before name is below that."""
         log.hold(stack)
-        end = self._manifest.log_ends[log.broker] = log_end(log.root, time.time() * 1000)
+        end = self._manifest.log_ends[log.broker] = min(log_end(log.root), end_max)
         for name, descriptor in sorted(log.files.items()):
             if int(name) >= end and int(name):
                 continue  # prepared ahead, or begun since

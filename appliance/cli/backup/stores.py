@@ -7,18 +7,22 @@ start can put right:
 2. Checkpoint and state files are copied before queues and index: what the checkpoint vouches for is in them.
 3. The log's end is looked for last, when all else is copied: every offset, unit and key in the copy names a message
    below it. Behind it the copy has zeros, so no part of a later record can follow a gap.
-4. The copy has the abort marker: its first start reads the log, and gives queues and index what they lack.
+4. No copy of a slave has more than its master's, which would count as having lost messages: where the longest log of a
+   group ends is looked up before the first one is copied, and none is copied further. The master has as much by then.
+5. The copy has the abort marker: its first start reads the log, and gives queues and index what they lack.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.cli.backup.manifest import BackupError
+from appliance.settings.broker_processes import BROKERS_MAX, SLAVES_MAX, broker_processes
 from appliance.settings.loader import load_broker_config
 from store.inspect.folder import NoStoreFolder, StoreFolder
 from store.inspect.log_reader import LogRecord
@@ -81,9 +85,21 @@ def held_logs(brokers: Path) -> Iterator[HeldLog]:
         yield HeldLog(folder.name, root)
 
 
-def log_end(root: Path, until_ms: float) -> int:
-    """Where the last whole record ends, without those that were stored after `until_ms` (milliseconds since the epoch);
-    0 for an empty log. Looks at the log from the last message of any queue on."""
+def ends_of_groups(logs: Sequence[HeldLog]) -> dict[str, int]:
+    """For each log, by its broker's folder, where the longest one of its master and slaves ends."""
+    names = {each.name: each.broker_name for each in broker_processes(BROKERS_MAX, SLAVES_MAX, 0)}
+    groups = {log.broker: names.get(log.broker, log.broker) for log in logs}
+    longest: dict[str, int] = {}
+    for log in logs:
+        group = groups[log.broker]
+        longest[group] = max(longest.get(group, 0), log_end(log.root))
+    return {broker: longest[group] for broker, group in groups.items()}
+
+
+def log_end(root: Path) -> int:
+    """Where the last whole record ends, without those that are stored from now on; 0 for an empty log. Looks at the log
+    from the last message of any queue on."""
+    until_ms = time.time() * 1000
     try:
         folder = StoreFolder(root)
     except NoStoreFolder:

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from appliance.__main__ import main
 from appliance.process.local_etcd import local_etcd
 from gantrymq import ConsumeFrom, Message, SyncAdminClient, SyncProducer, SyncPullConsumer
 from gantrymq.client.admin.members import Member
@@ -134,6 +135,23 @@ def test_a_killed_master_has_a_successor_as_soon_as_the_supervisor_has_seen_it_d
             changes = admin.succession.failover(NAME).changes
         assert all(each.reason == "the master before has released the term" for each in changes if each.epoch > 1)
         read_all(gantry, set(sender.acknowledged))
+
+
+@pytest.mark.slow
+def test_a_backup_of_all_members_while_messages_come_in_goes_on_after_its_restore(tmp_path: Path) -> None:
+    """No slave has more than the master: no message would be accepted until a person has looked."""
+    require_tool("etcd", REASON)
+    data, backups, to = tmp_path / "data", tmp_path / "backups", tmp_path / "to"
+    with RunningAppliance(data, "--replicas", "3") as gantry, Sender(gantry, "first") as sender:
+        wait_until(lambda: [each.state for each in members_of(gantry)].count("copying") == 2)
+        sender.more()
+        acknowledged = set(sender.acknowledged)
+        assert main(["backup", str(backups), "--data", str(data)]) == 0
+    assert main(["restore", str(backups), "--data", str(to)]) == 0
+    ports = ("--broker-port", gantry.broker.rpartition(":")[2])
+    with RunningAppliance(to, "--replicas", "3", *ports) as gantry, Sender(gantry, "second") as again:
+        again.more()
+        read_all(gantry, {*acknowledged, *again.acknowledged})
 
 
 @pytest.mark.slow

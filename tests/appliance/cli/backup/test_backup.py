@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import shutil
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from appliance.__main__ import main
+from appliance.cli.backup import make, stores
 from appliance.cli.backup.manifest import CONTENT, NAME, BackupError
 from appliance.cli.backup.places import STAMP, FolderPlace
 from tests.appliance.cli.backup.load import check_restored, under_load
@@ -151,6 +153,20 @@ def test_accounts_and_their_modes_come_back(tmp_path: Path) -> None:
     assert main(["restore", str(folder), "--data", str(to)]) == 0
     found = {path.name: (path.read_text(), path.stat().st_mode & 0o777) for path in (to / "accounts").iterdir()}
     assert found == dict.fromkeys(("plain_acl.yml", "appliance.yml"), ("1\n", 0o600))
+
+
+def test_no_log_is_copied_beyond_where_the_longest_of_its_group_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them grow meanwhile; a slave that was copied after its master would have more."""
+    data, ends = tmp_path / "data", itertools.count(100, 100)
+    for name in ("broker-a", "broker-a-2", "broker-b"):
+        (data / "brokers" / name / "store").mkdir(parents=True)
+    for module in (make, stores):
+        monkeypatch.setattr(module, "log_end", lambda root: next(ends))
+    assert main(["backup", str(tmp_path / "backups"), "--data", str(data)]) == 0
+    found = FolderPlace(tmp_path / "backups").manifest(newest_backup(tmp_path / "backups").name)
+    assert found.log_ends == {"broker-a": 200, "broker-a-2": 200, "broker-b": 300}
 
 
 @pytest.mark.parametrize("has_etcd", [False, True])
