@@ -61,6 +61,7 @@ def test_of_transactions_only_what_is_committed_is_shown(apache_peer: ApachePeer
     with SyncTransactionProducer(namesrv, group="shop", listener=EveryOther()) as producer:
         for number in range(10):
             producer.send_in_transaction(Message("deals", b"%d" % number))
+        producer.send(Message("later", b"-", delay_level=18))
     for place in ({"namesrv": namesrv}, {"path": str(apache_peer.store)}):
         wait_until(functools.partial(_has_five, place))  # commits are not answered
         assert _deals(place) == [b"0", b"2", b"4", b"6", b"8"]
@@ -83,7 +84,11 @@ def _deals(place: dict[str, str]) -> list[bytes]:
 
 
 def test_a_stopped_broker_s_folder_is_read_as_well(apache_peer: ApachePeer) -> None:
+    with SyncProducer(apache_peer.namesrv_address) as producer:
+        producer.send_many([Message("stopped", b"%d" % number) for number in range(20)])
+    wait_dispatched(apache_peer.broker_address)
     live = read(path=str(apache_peer.store))
+    assert len([row for row in live if row["topic"] == "stopped"]) == 20
     apache_peer.stop_broker()
     try:
         assert read(path=str(apache_peer.store)) == live
