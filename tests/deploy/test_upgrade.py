@@ -46,14 +46,17 @@ git() {
         export GIT_INDEX_FILE=.git/others
         command git read-tree "${!#}"
         command git checkout-index --all --force
-        printf half >code
+        for each in code gone; do [ ! -e "$each" ] || printf half >"$each"; done
         : >.git/index.lock
         kill -9 0
     fi
     command git "$@"
 }
+installed() { if is_step; then kill -9 0; fi; }
 """
-UP_STEPS, BACK_STEPS = 11, 16
+UP_STEPS, BACK_STEPS = 19, 24
+UP_CHECKOUT, UP_INSTALL, BACK_NOTES = 17, 18, 8
+OLDER_SCRIPT = "echo 'This one knows of nothing that was interrupted.' >&2; exit 9\n"
 FILES = {
     "stamp": "gantry.format",
     "database": "dashboard/db.sqlite3",
@@ -88,22 +91,24 @@ def clone(tmp_path: Path, commits: tuple[str, str]) -> Path:
     return folder
 
 
-def upgrade(clone: Path, *words: str, kill_at: int = 0) -> subprocess.CompletedProcess[str]:
+def upgrade(clone: Path, *words: str, kill_at: int = 0, installed: str = ":") -> subprocess.CompletedProcess[str]:
     """This commit's script on that checkout. What it installs is here already: uv and pip are not asked.
 
-    kill_at: kill -9 before the so many-th command of those that change something.
+    kill_at: kill -9 before the so many-th command of those that change something. installed: instead of uv and pip.
     """
     script = (ROOT / "deploy" / "upgrade").read_text()
-    script = script.replace(
-        '. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"', f'root={clone}; say() {{ printf "%s\\n" "$*" >&2; }}'
-    )
-    script = script.replace("    bash -c 'set -e; . deploy/environment.sh; make_venv; install_lock", "    : 'what is")
-    assert "make_venv" not in script and f"root={clone}" in script
-    if kill_at:
-        script = KILL.replace("KILL_AT", str(kill_at)) + script
-    return subprocess.run(
-        ["bash", "-c", script, "upgrade", *words], capture_output=True, text=True, check=False, start_new_session=True
-    )
+    script = script.replace("    bash -c 'set -e; . deploy/environment.sh; make_venv; install_lock", "    installed #")
+    assert "make_venv" not in script
+    beside = KILL.replace("KILL_AT", str(kill_at)) if kill_at else f"installed() {{ {installed}; }}\n"
+    if kill_at:  # else the steps go on: the script that was killed may be run again, from its copy
+        (clone / ".git" / "steps").unlink(missing_ok=True)
+    path = clone / ".git" / "upgrade"  # which neither commit has
+    path.write_text(beside + script)
+    return run("bash", str(path), *words)
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
 
 
 def running(clone: Path, data: Path) -> RunningAppliance:
@@ -239,11 +244,14 @@ def test_a_way_back_that_was_interrupted_is_ended_by_the_next(small: Path, tmp_p
 @pytest.fixture
 def two_versions(small: Path) -> tuple[str, str]:
     """Of the code, too; the older one is checked out."""
-    (small / "code").write_text("older")
-    git(small, "add", "code")
+    (small / "deploy").mkdir()
+    for name, content in {"code": "older", "gone": "older", "deploy/upgrade": OLDER_SCRIPT}.items():
+        (small / name).write_text(content)
+        git(small, "add", name)
     git(small, *AUTHOR, "commit", "--quiet", "--message", "Older")
     older = git(small, "rev-parse", "HEAD")
     (small / "code").write_text("newer")
+    git(small, "rm", "--quiet", "gone")
     git(small, *AUTHOR, "commit", "--quiet", "--all", "--message", "Newer")
     last = newer(small, MIGRATION)
     git(small, "checkout", "--quiet", "--detach", older)
@@ -257,14 +265,24 @@ def told(data: Path) -> str:
 
 
 def end_after_kill(small: Path, data: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """What an administrator does. Whatever is begun, the appliance does not start, and says what ends it."""
+    """What an administrator does: what is named, or, as long as nothing is, the same once more.
+
+    Whatever is begun, the appliance does not start, and names what ends it.
+    """
     is_begun = bool(git(small, "status", "--porcelain")) or (data / "before-upgrade" / "saved").exists()
-    assert not is_begun or "this ends it: `deploy/upgrade " in told(data)
-    done = upgrade(small, *words, str(data))
+    note = data / "before-upgrade" / "under-way"
+    assert not is_begun or f"this ends it: `{note.read_text().strip()}`" in told(data)
+
+    def end() -> subprocess.CompletedProcess[str]:
+        if words or not told(data):
+            return upgrade(small, *words or ["--back"], str(data))
+        return run("bash", "-c", f"cd {small}; {note.read_text()}")
+
+    done = end()
     if "index.lock" in done.stderr:
         assert (done.returncode, "remove the file manually" in done.stderr) == (128, True)
         (small / ".git" / "index.lock").unlink()
-        done = upgrade(small, *words, str(data))
+        done = end()
     return done
 
 
@@ -304,13 +322,85 @@ def test_a_way_back_that_was_killed_is_ended_by_the_same_command(
     data = filled(tmp_path / "da ta", **before)
     assert upgrade(small, last, str(data)).returncode == 0
     filled(data, **after)
-    assert upgrade(small, "--back", str(data), kill_at=step).returncode == -signal.SIGKILL
+    done = upgrade(small, "--back", str(data), kill_at=step)
+    assert done.returncode == -signal.SIGKILL
     if told(data):
-        assert "end it first: deploy/upgrade --back " in upgrade(small, "HEAD~1", str(data)).stderr
-    done = end_after_kill(small, data, "--back")
+        command = (data / "before-upgrade" / "under-way").read_text()
+        assert f"end it first: {command}" in upgrade(small, "HEAD~1", str(data)).stderr
+    if (small / "gone").exists():  # the older version, which may not know that it has to wait, has its data
+        assert contents(data) == before
+        assert f"If this is interrupted, this ends it: {command}" in done.stderr
+    done = end_after_kill(small, data)
     assert done.returncode == 0, done.stderr
     assert_at(small, data, older)
     assert contents(data) == before
+    assert contents(data / "before-upgrade" / "after") == after
+
+
+@pytest.mark.parametrize("step", range(1, BACK_NOTES + 1))
+def test_a_way_back_from_half_a_checkout_that_was_killed_is_ended_too(
+    small: Path, two_versions: tuple[str, str], tmp_path: Path, step: int
+) -> None:
+    """It writes over the notes of the upgrade, which are needed until then."""
+    data = filled(tmp_path / "da ta", **dict.fromkeys(FILES, "a"))
+    upgrade(small, two_versions[1], str(data), kill_at=UP_CHECKOUT)
+    (small / ".git" / "index.lock").unlink()
+    assert git(small, "status", "--porcelain")
+    assert upgrade(small, "--back", str(data), kill_at=step).returncode == -signal.SIGKILL
+    done = end_after_kill(small, data, "--back")
+    assert done.returncode == 0, done.stderr
+    assert_at(small, data, two_versions[0])
+
+
+def test_what_was_changed_in_an_interrupted_checkout_is_kept(
+    small: Path, two_versions: tuple[str, str], tmp_path: Path
+) -> None:
+    data = filled(tmp_path / "da ta", **dict.fromkeys(FILES, "a"))
+    upgrade(small, two_versions[1], str(data), kill_at=UP_INSTALL)
+    assert git(small, "rev-parse", "HEAD") == two_versions[1]
+    (small / "code").write_text("my own")
+    done = end_after_kill(small, data)
+    patch = data / "before-upgrade" / "changes.patch"
+    assert (done.returncode, f"the differences are in {patch}" in done.stderr) == (0, True), done.stderr
+    assert_at(small, data, two_versions[1])
+    git(small, "apply", str(patch))
+    assert (small / "code").read_text() == "my own"
+
+
+def test_what_was_interrupted_in_another_checkout_is_ended_there(
+    small: Path, two_versions: tuple[str, str], tmp_path: Path
+) -> None:
+    data, other = filled(tmp_path / "da ta", **dict.fromkeys(FILES, "a")), tmp_path / "other"
+    upgrade(small, two_versions[1], str(data), kill_at=UP_INSTALL)
+    git(tmp_path, "clone", "--quiet", str(small), str(other))
+    (other / "code").write_text("my own")
+    for words in [(two_versions[1],), ("--back",)]:
+        done = upgrade(other, *words, str(data))
+        assert (done.returncode, f"in another checkout, {small}," in done.stderr) == (1, True), done.stderr
+    assert (other / "code").read_text() == "my own"
+    done = run("bash", "-c", f"cd {other}; {(data / 'before-upgrade' / 'under-way').read_text()}")
+    assert done.returncode == 0, done.stderr
+    assert_at(small, data, two_versions[1])
+
+
+def test_when_the_older_packages_can_not_be_installed_all_stays_as_it_was(
+    small: Path, two_versions: tuple[str, str], tmp_path: Path
+) -> None:
+    """An account that was removed since then, too."""
+    older, last = two_versions
+    data = filled(tmp_path / "data", **dict.fromkeys(FILES, "a"))
+    assert upgrade(small, last, str(data)).returncode == 0
+    (data / FILES["account"]).unlink()
+    after = {"stamp": "b", "database": "b", "broker": "b"}
+    filled(data, **after)
+    done = upgrade(small, "--back", str(data), installed='[ "$(git rev-parse HEAD)" != "$wanted" ]')
+    assert (done.returncode, f"the checkout is at {last} again" in done.stderr) == (1, True), done.stderr
+    assert_at(small, data, last)
+    assert contents(data) == after
+    after = dict.fromkeys(FILES, "c")
+    filled(data, **after)
+    assert upgrade(small, "--back", str(data)).returncode == 0
+    assert_at(small, data, older)
     assert contents(data / "before-upgrade" / "after") == after
 
 
@@ -318,7 +408,6 @@ def test_a_kill_was_tried_at_every_step(small: Path, two_versions: tuple[str, st
     data = filled(tmp_path / "data", **dict.fromkeys(FILES, "a"))
     assert upgrade(small, two_versions[1], str(data), kill_at=UP_STEPS + 1).returncode == 0
     filled(data, **dict.fromkeys(FILES, "b"))
-    (small / ".git" / "steps").unlink()
     assert upgrade(small, "--back", str(data), kill_at=BACK_STEPS + 1).returncode == 0
 
 
