@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import pwd
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,7 +66,7 @@ def _hand_over(data: Path, account: pwd.struct_passwd) -> None:
     elif data.stat().st_uid != account.pw_uid:
         raise ConfigError(
             f"user={account.pw_name}: {data} belongs to another account; change that with "
-            f"`chown -R {account.pw_name}: {data}`, or name another folder with --data"
+            f"`chown -R {account.pw_name}: {shlex.quote(str(data))}`, or name another folder with --data"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,7 +63,7 @@ def check_folder(config: ApplianceConfig) -> Iterator[Finding]:
     except OSError as exc:
         yield Finding(
             f"The data folder {folder} can't be written ({exc.strerror}): make it writable with "
-            f"`sudo install -d -m 700 -o {_user()} {folder}`, or name another one with --data."
+            f"`sudo install -d -m 700 -o {_user()} {shlex.quote(str(folder))}`, or name another one with --data."
         )
     else:
         yield from check_space(folder, store_settings(config))

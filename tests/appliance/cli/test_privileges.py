@@ -63,13 +63,15 @@ def test_who_it_is_already_need_not_become_it(tmp_path: Path, monkeypatch: pytes
     [
         ("no-such-account-here", "there is no such account"),
         ("0", "is root: name"),
-        (OTHER, "belongs to another account; change that with `chown -R nobody: "),
+        (OTHER, "belongs to another account; change that with `chown -R nobody: '"),
     ],
 )
 def test_what_can_not_be_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: str, words: str) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    data = tmp_path / "my data"
+    data.mkdir()
     with pytest.raises(ConfigError) as caught:
-        drop_privileges(ApplianceConfig(data=tmp_path, user=user))
+        drop_privileges(ApplianceConfig(data=data, user=user))
     assert words in str(caught.value)
 
 

@@ -88,9 +88,9 @@ def test_a_taken_port_names_its_holder_and_the_option(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_can_not_be_written_is_named_with_the_fix() -> None:
-    (found,) = folder.check_folder(ApplianceConfig(data=Path("/proc/gantry")))
-    assert "/proc/gantry can't be written" in found.sentence
-    assert "--data" in found.sentence
+    (found,) = folder.check_folder(ApplianceConfig(data=Path("/proc/my gantry")))
+    assert "/proc/my gantry can't be written" in found.sentence
+    assert " '/proc/my gantry'`, or name another one with --data" in found.sentence
 
 
 @pytest.mark.parametrize(
