@@ -14,7 +14,7 @@ Times are seconds of CLOCK_BOOTTIME (appliance.process.awake.awake_s) of the mac
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -145,8 +145,9 @@ class View:
     or beat had first changed to what they are now: never earlier than the change itself. switch_after: when it asked
     last without finding this switch: never later than the switch came. None: it has found nothing else yet.
 
-    members: what they said of themselves lately; told: what they said last, those that are gone among them. starts:
-    where the epochs in the history begin in the log, -1: not known.
+    members: what they said of themselves lately; told: what they said last, those that are gone among them; told_since:
+    who has said it since the term's last change. starts: where the epochs in the history begin in the log, -1: not
+    known.
     """
 
     cluster_id: int
@@ -165,6 +166,7 @@ class View:
     switch_after: float | None = None
     members: Mapping[int, Figures] = field(default_factory=dict)
     told: Mapping[int, Figures] = field(default_factory=dict)
+    told_since: Collection[int] = ()
     starts: Mapping[int, int] = field(default_factory=dict)
 
 

@@ -10,7 +10,7 @@ import dataclasses
 
 from appliance.failover import lease, switching
 from appliance.failover.own import Own
-from appliance.failover.view import Holder, Level, Switch, Term, TermState, View
+from appliance.failover.view import Level, Switch, Term, TermState, View
 
 DEFER_S = 1.0  # for each better member: two looks at etcd
 
@@ -105,22 +105,6 @@ def has_kept_log(term: Term, own: Own) -> bool:
 def is_restarted_owner(term: Term, own: Own) -> bool:
     """Whether the term is of a process of this store that is dead: this one holds the lock, on a local disk."""
     return term.owner == own.id and term.session != own.session and own.is_store_local
-
-
-def is_older_copy(view: View, own: Own) -> bool:
-    """Whether the log of a member that has just started was longer once, in the boot that the set names: its folder is
-    an older copy. By what it told etcd before, so it is asked before it tells anything; and by what members in sync
-    told, who have no more of an epoch than its owner."""
-    told, term = view.told.get(own.id), view.term
-    if told is not None and told.log_end > own.log_end and Holder(own.id, told.boot) in own.holders:
-        return True
-    if term is None or term.owner != own.id or term.in_sync.isdisjoint(own.holders):
-        return False
-    slaves = [view.told[each.id] for each in term.in_sync if each.id != own.id and each.id in view.told]
-    ends = [each.log_end for each in slaves if each.epoch == term.epoch]
-    if own.epoch < term.epoch:  # which this store has begun, unless it was killed before
-        return term.state == TermState.OPEN or term.end >= 0 or bool(ends)
-    return own.epoch == term.epoch and max([*ends, term.end]) > own.log_end
 
 
 def better_members(view: View, term: Term, own: Own, now: float) -> list[int]:

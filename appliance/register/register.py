@@ -16,6 +16,7 @@ from urllib.parse import quote
 import orjson
 
 from appliance.failover.lease import LEASE_S, Watched
+from appliance.failover.older_copy import owners_end
 from appliance.failover.view import Beat, Figures, Holder, Pause, Switch, TermState
 from appliance.process.awake import awake_s
 from appliance.process.process_identity import is_of, is_of_same_boot, is_running
@@ -336,7 +337,7 @@ class Register:
         if view.term.is_of(epoch, epoch_id) and (view.term != wanted or is_still or may_change):
             if self.session:
                 _check_log(view.term, owner, holders)
-                _check_end(view, view.term, owner, -1 if self._has_claimed else end)
+                _check_end(view, view.term, holders.get(owner), -1 if self._has_claimed else end)
                 self._check_ended(view, view.term)
             self._published, self._unsettled_at = None, view.term_revision
             is_claim = self.session not in ("", view.term.session)
@@ -526,16 +527,18 @@ def _check_log(before: Term, owner: str, holders: Mapping[str, Holder]) -> None:
         )
 
 
-def _check_end(view: View, before: Term, owner: str, end: int) -> None:
-    """LogShortened for an owner whose log was longer: members in sync have no more of an epoch than its owner had."""
-    for at in before.in_sync:
-        holder = before.holders.get(at)
-        _, told = view.figures.get(0 if holder is None else holder.id, (0, None))
-        if at != owner and told is not None and told.epoch == before.epoch and told.log_end > end >= 0:
-            raise LogShortened(
-                f"this log ends at {end:,}, and {at} has reported {told.log_end:,} to etcd: this "
-                "store may be an older copy, and lacks what that one has"
-            )
+def _check_end(view: View, before: Term, now: Holder | None, end: int) -> None:
+    """LogShortened for an owner whose log was longer in the boot that it has still. end: -1: it was compared before."""
+    in_sync = [before.holders[at] for at in before.in_sync if at in before.holders]
+    if end < 0 or now is None or now not in in_sync:
+        return
+    told = {member: said for member, (_, said) in view.figures.items()}
+    known, member = owners_end(before.epoch, now.id, in_sync, told, view.told_since, before.end)
+    if known > end:
+        of_it = f"member {member} has reported {known:,}" if member != now.id else f"it gave up its role at {known:,}"
+        raise LogShortened(
+            f"this log ends at {end:,}, and {of_it} to etcd: this store may be an older copy, and lacks what is above"
+        )
 
 
 def _rows_too_many(view: View) -> list[str]:

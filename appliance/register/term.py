@@ -175,6 +175,11 @@ class View:
         """Whether etcd itself says that its keys are of another cluster: what they say may be over."""
         return bool(self.adopted_cluster_id) and self.cluster_id != self.adopted_cluster_id
 
+    @property
+    def told_since(self) -> frozenset[int]:
+        """Members that have said of themselves what is on record since the term's last change."""
+        return frozenset(member for member, (revision, _) in self.figures.items() if revision > self.term_revision)
+
 
 def figures_json(figures: Figures) -> bytes:
     return orjson.dumps(figures._asdict())

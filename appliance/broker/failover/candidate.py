@@ -26,9 +26,10 @@ from appliance.failover.actions import Action, Begin, Follow, Forget, Hear, Refu
 from appliance.failover.decide import decide
 from appliance.failover.grace import Grace
 from appliance.failover.lease import Beats
+from appliance.failover.older_copy import is_older_copy
 from appliance.failover.own import Attempt, Own, Role
 from appliance.failover.view import Beat, Figures, TermState, following
-from appliance.failover.winning import is_older_copy, why_never
+from appliance.failover.winning import why_never
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError, OutcomeUnknown

@@ -49,6 +49,7 @@ def as_decided(
         switch=view.switch,
         members=members,
         told={member: said for member, (_, said) in view.figures.items()},
+        told_since=view.told_since,
         starts={row.epoch: row.start for row in view.history},
     )
 

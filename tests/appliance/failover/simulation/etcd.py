@@ -34,12 +34,16 @@ Change = Callable[["State"], "State | None"]
 
 @dataclass(slots=True)
 class Etcd:
-    """members: what members said of themselves last."""
+    """members: what members said of themselves last; told_at: and the revision of the term there was then."""
 
     state: State
     members: dict[int, Figures] = field(default_factory=dict)
+    told_at: dict[int, int] = field(default_factory=dict)
     past: list[State] = field(default_factory=list)
     backups: list[State] = field(default_factory=list)
+
+    def tell(self, number: int, figures: Figures) -> None:
+        self.members[number], self.told_at[number] = figures, self.state.term_revision
 
     def execute(self, change: Change) -> bool:
         """Run a transaction; whether it compared equal."""
@@ -76,6 +80,7 @@ class Etcd:
             switch=state.switch,
             members=self.members,
             told=self.members,
+            told_since=[number for number, revision in self.told_at.items() if revision >= state.term_revision],
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from appliance.broker.epochs.history import Epochs
 from appliance.broker.replication.master.proof import OPENING_LEASES
 from appliance.failover import actions as do
-from appliance.failover import lease, winning
+from appliance.failover import lease, older_copy, winning
 from appliance.failover.decide import decide, is_own_term
 from appliance.failover.grace import Grace
 from appliance.failover.lease import Beats
@@ -178,7 +178,7 @@ class Process:
             priority=self.member.priority,
         )
         if (self.member.id, 0) not in self.world.cuts:
-            self.world.etcd_of(self.member.id).members[self.member.id] = figures
+            self.world.etcd_of(self.member.id).tell(self.member.id, figures)
 
     def answered(self, then: Callable[[bool, View], None], is_done: bool, view: View, stamp: float) -> None:
         """etcd's answer has arrived: of a read, or of a transaction, whose failure branch reads, too."""
@@ -210,7 +210,7 @@ class Process:
         if self.has_compared or (view.group, view.ids.get(self.member.id)) != ("group", self.member.store):
             return
         self.has_compared = True
-        if winning.is_older_copy(view, self.own()):
+        if older_copy.is_older_copy(view, self.own()):
             self.world.note("is an older copy", self)
             self.member.boots += 1
             self.clean_boot = ""

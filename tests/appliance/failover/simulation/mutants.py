@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from appliance.failover import decide, in_sync_rules, lease, switching, view, winning
+from appliance.failover import decide, in_sync_rules, lease, older_copy, switching, view, winning
 from appliance.failover.grace import Grace
 from appliance.failover.own import Own
 from appliance.failover.view import Holder, Level, Switch, Term, View
@@ -131,7 +131,7 @@ def _blind(function: Callable[[Own], Any], **seen: Any) -> Callable[[Own], Any]:
     return lambda own: function(dataclasses.replace(own, **seen))
 
 
-_why_frozen, _is_older_copy = winning.why_frozen, winning.is_older_copy
+_why_frozen, _is_older_copy = winning.why_frozen, older_copy.is_older_copy
 WORKS = (("renews", decide, "_renewal"), ("takes over", winning, "_why_not_able"))
 BROKEN_PARTS = (("whose disk does not write", "is_disk_healthy"), ("that stood still", "has_ticked"))
 
@@ -235,7 +235,7 @@ MUTANTS = (
         mixture=TWO_ETCDS,
     ),
     *(
-        Mutant(f"an older copy counts, {of}", instead=((winning, "is_older_copy", seen),), mixture=COPIES)
+        Mutant(f"an older copy counts, {of}", instead=((older_copy, "is_older_copy", seen),), mixture=COPIES)
         for of, seen in (("of a master's store", _sees_own_figures), ("of a slave's store", _sees_others_figures))
     ),
     Mutant("the number of a member that is gone is given out again", rule="numbers_last", mixture=ROTATION, seed=5),
