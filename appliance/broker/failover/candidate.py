@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import secrets
 from typing import Protocol
@@ -29,7 +30,7 @@ from appliance.failover.lease import Beats
 from appliance.failover.older_copy import is_older_copy
 from appliance.failover.own import Attempt, Own, Role
 from appliance.failover.view import Beat, Figures, TermState, following
-from appliance.failover.winning import why_never
+from appliance.failover.winning import is_restored, why_never
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError, OutcomeUnknown
@@ -81,6 +82,7 @@ class Candidate:
         self._has_ticked = True
         self._is_told = False  # what this member says of itself, in this turn
         self._has_compared = False  # this log with what etcd was told of it before this process tells anything
+        self._began = parts.standing.standing.epochs.current, parts.store.max_physical_offset  # before it copies
         self._grace = Grace()
         self.refusal = "etcd has not answered yet"  # why it does not become the master now
         self.why_never = self.refusal  # and why it would not if the master died now; "": it would
@@ -92,13 +94,13 @@ class Candidate:
             while True:
                 self._has_ticked = awake_s() - began < STOOD_STILL_S
                 self._is_told &= looks % TELL_EVERY != 0
-                await self._look()
+                await self.look()
                 looks, began = looks + 1, awake_s() + LOOK_S
                 await asyncio.sleep(LOOK_S)
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
         """Read, decide, act. A look that fails is the next one's."""
-        if not self._is_told and self._read is not None and self._has_compared:
+        if not self._is_told and self._read is not None and (self._has_compared or self._read.is_restored):
             self._is_told = await self._tell(self._read)
         sent = awake_s()
         try:
@@ -118,12 +120,12 @@ class Candidate:
         found = as_decided(read, members, sent=sent, received=received, lease_s=lease_s)
         self._view = following(self._view, found)
         view = self._grace.granted(self._view)
-        if (rival := self._parts.standing.standing.rival) is not None:
-            self._refuse(f"epoch {rival.number} was begun twice: an administrator has to choose")
+        if self._is_older_copy(view):  # first: until it is compared, it tells nothing, no rival either
+            self._refuse("this log was longer: the store is an older copy, and has to follow first")
             self.why_never = self.refusal
             return
-        if self._is_older_copy(view):
-            self._refuse("this log was longer: the store is an older copy, and has to follow first")
+        if (rival := self._parts.standing.standing.rival) is not None:
+            self._refuse(f"epoch {rival.number} was begun twice: an administrator has to choose")
             self.why_never = self.refusal
             return
         self.why_never = why_never(view, self.own())
@@ -144,16 +146,17 @@ class Candidate:
             logger.warning("promotion did not happen", extra={"event": "promotion_settled", "epoch": term.epoch})
 
     def _is_older_copy(self, view: decided.View) -> bool:
-        """Once, at the first look at its own record. A cut at the end that there is has the store open with a new boot,
-        so what is on record says nothing of it any more."""
-        own = self.own()
-        if self._has_compared or view.ids.get(own.id) != own.store_uuid:
+        """Once, at the first look at its own record: another etcd's, and one of before, does not know how long it was.
+        A cut at the end that there is has the store open with a new boot, so what is on record says nothing of it any
+        more."""
+        own, (epoch, end) = self.own(), self._began
+        if self._has_compared or is_restored(view) or view.ids.get(own.id) != own.store_uuid:
             return False
-        if not is_older_copy(view, own):
+        if not is_older_copy(view, dataclasses.replace(own, epoch=epoch, log_end=end)):
             self._has_compared = True
             return False
         if self._parts.turns.turn is None:
-            logger.error("store is an older copy", extra={"event": "older_copy", "physical_offset": own.log_end})
+            logger.error("store is an older copy", extra={"event": "older_copy", "physical_offset": end})
             self._parts.turns.ask(Cut(own.log_end))
         return True
 
