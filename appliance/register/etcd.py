@@ -27,6 +27,7 @@ CLIENT_PORT = 2379
 TOKEN_TROUBLES = ("invalid auth token", "revision of auth store is old")
 COMPACTED = "has been compacted"
 ALARM = "alarm:"
+ANOTHER = "another cluster of etcd answers"
 
 
 class EtcdError(GantryError):
@@ -114,7 +115,7 @@ class EtcdClient:
         }
         answer = await self._call("/v3/kv/txn", document, is_read=False)
         if cluster_id and _cluster_id(answer) not in (0, cluster_id):
-            raise OutcomeUnknown("another cluster of etcd answers: it was restored from a backup, or replaced")
+            raise OutcomeUnknown(f"{ANOTHER}: it was restored from a backup, or replaced")
         return _revision(answer) if answer.get("succeeded") else None
 
     async def health(self) -> Health:

@@ -7,6 +7,7 @@ import asyncio
 from dataclasses import dataclass
 
 from appliance.failover.lease import RENEW_EVERY_S
+from appliance.register.etcd import ANOTHER
 from appliance.register.opening import open_etcd
 from appliance.register.register import Register
 from appliance.register.term import View
@@ -49,9 +50,12 @@ async def look(admin: AdminClient, arguments: argparse.Namespace) -> Seen:
 
 
 async def has_renewed(seen: Seen) -> bool:
-    """Whether the master renews in the time in which one that is there does."""
+    """Whether the master renews in the time in which one that is there does. ConfigError: another etcd answers then."""
     await asyncio.sleep(FRESH_S)
-    return (await seen.register.view()).beat_revision != seen.view.beat_revision
+    view = await seen.register.view()
+    if view.cluster_id != seen.view.cluster_id:
+        raise ConfigError(f"{ANOTHER}: whether the master renews is not known. Nothing was changed")
+    return view.beat_revision != seen.view.beat_revision
 
 
 def broker_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ import contextlib
 import time
 
 from appliance.failover.view import Switch, TermState
-from appliance.register.etcd import EtcdError, OutcomeUnknown
+from appliance.register.etcd import ANOTHER, EtcdError, OutcomeUnknown
 from appliance.register.register import Register
 from appliance.register.term import Term, View
 from gantrymq.errors import GantryError
@@ -34,7 +34,7 @@ async def until_switched(register: Register, view: View, switch: Switch, to: str
         raise
     except BaseException as exc:  # Ctrl-C, too
         why = str(exc) or "the command was interrupted"
-        left = await _left(register, switch, why)
+        left = await _left(register, view.cluster_id, switch, why)
         if left or isinstance(exc, GantryError):
             raise GantryError(f"{why}: {left or 'the switchover is cancelled'}") from exc
         raise
@@ -49,7 +49,7 @@ async def _until_begun(register: Register, cluster_id: int, switch: Switch, to: 
         except EtcdError as exc:  # one look is no end: it may happen meanwhile
             view, why = View(cluster_id=cluster_id), f", and etcd can't be asked: {exc}"
         if view.cluster_id != cluster_id:  # its record tells nothing of this switch
-            view, why = View(), ", and another cluster of etcd answers"
+            view, why = View(), f", and {ANOTHER}"
         term = view.term
         if term is not None and term.epoch > switch.epoch and (is_over or term.state != TermState.OPENING):
             return term
@@ -60,12 +60,15 @@ async def _until_begun(register: Register, cluster_id: int, switch: Switch, to: 
         await asyncio.sleep(LOOK_S)
 
 
-async def _left(register: Register, switch: Switch, reason: str) -> str:
-    """Drop the switch, also one that etcd may still put there. What is left of it then; "": nothing."""
+async def _left(register: Register, cluster_id: int, switch: Switch, reason: str) -> str:
+    """Drop the switch, also one that etcd may still put there. What is left of it then; "": nothing. cluster_id: of the
+    etcd in which it was asked for: another one has nothing to drop, and tells nothing."""
     failure = ""
     for _ in range(DROP_TRIES):
         try:
             view = await register.view()
+            if view.cluster_id != cluster_id:
+                raise EtcdError(ANOTHER)
             if view.term is not None and view.term.epoch > switch.epoch:
                 return f"meanwhile {view.term.owner} has begun epoch {view.term.epoch}"
             if switch.is_planned and view.term is not None and view.term.is_given_up:

@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
+from appliance.cli.admin.ha import looking
 from appliance.cli.admin.ha.switching import until_switched
 from appliance.failover.view import Switch, TermState
 from appliance.register.etcd import EtcdClient, EtcdError, OutcomeUnknown
 from appliance.register.register import Refused, Register
 from appliance.register.term import IN_SYNC, Term, View
-from gantrymq.errors import GantryError
+from gantrymq.errors import ConfigError, GantryError
 
 ONE, TWO = "10.0.0.1:10911", "10.0.0.2:10911"
 TERM = Term(3, "three", ONE, (ONE, TWO), IN_SYNC)
@@ -57,6 +58,10 @@ def take_over(register: Recorded, term: Term = NEXT) -> Callable[[], None]:
     return lambda: setattr(register, "found", View(term, 9))
 
 
+def elsewhere(register: Recorded) -> Callable[[], None]:
+    return lambda: setattr(register, "found", View(TERM, 7, cluster_id=8))
+
+
 async def test_a_look_that_etcd_does_not_answer_does_not_end_the_waiting() -> None:
     register = Recorded(SILENT)
     register.on_look = take_over(register)
@@ -75,6 +80,24 @@ async def test_the_record_of_another_etcd_does_not_say_that_it_has_happened() ->
     register.on_look = look
     assert await register.asked(30.0) == NEXT
     assert len(seen) == 3
+
+
+async def test_nothing_is_dropped_in_another_etcd_and_it_is_not_told_to_be_cancelled() -> None:
+    register = Recorded()
+    register.on_look = elsewhere(register)
+    with pytest.raises(GantryError, match=r"is not known, .* another cluster of etcd answers"):
+        await register.asked(0.0)
+    assert not register.dropped
+
+
+async def test_another_etcd_does_not_say_whether_the_master_renews(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "FRESH_S", 0.0)
+    register = Recorded()
+    seen = looking.Seen(register, register.found, [])
+    assert not await looking.has_renewed(seen)
+    register.on_look = elsewhere(register)
+    with pytest.raises(ConfigError, match="another cluster of etcd answers"):
+        await looking.has_renewed(seen)
 
 
 @pytest.mark.parametrize("put", [None, OutcomeUnknown("etcd may have done it")], ids=["put", "outcome unknown"])
