@@ -281,10 +281,10 @@ class BrokerController(OpenParts):
             on_shortened=self._shortened,
         )
 
-    def _shortened(self) -> None:
+    def _shortened(self, why: str) -> None:
         """Others of the in-sync set have more of this master's log than it has: one of them becomes the master."""
         epochs = self.standing.standing.epochs
-        self.fence(epochs.current, epochs.current_id, "", "etcd")
+        self.fence(epochs.current, epochs.current_id, "", "etcd", why=why)
 
     def _listener(self, port: int) -> RemotingServer:
         return RemotingServer(
@@ -455,8 +455,11 @@ class BrokerController(OpenParts):
         except StateFileError as exc:  # it is heard of again
             logger.error("not recorded", extra={"event": "state_file_not_written", "why": str(exc)})
 
-    def fence(self, epoch: int, epoch_id: str, master: str, told_by: str) -> None:
-        """A later epoch has begun at `master`: not one more message is taken, confirmed or acknowledged here.
+    def fence(
+        self, epoch: int, epoch_id: str, master: str, told_by: str, *, why: str = "a later epoch has begun"
+    ) -> None:
+        """A later epoch has begun at `master`: not one more message is taken, confirmed or acknowledged here. why: if
+        it is not that.
 
         Sends whose answers wait lose their connection instead: what becomes of them, the later epoch decides.
         """
@@ -465,8 +468,9 @@ class BrokerController(OpenParts):
         self.store.hold(True)
         self.slaves.fence(epoch, master)
         logger.error(
-            "master is fenced: a later epoch has begun",
+            "master is fenced",
             extra={
+                "why": why,
                 "event": "master_fenced",
                 "epoch": self.standing.standing.epochs.current,
                 "later_epoch": epoch,

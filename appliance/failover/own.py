@@ -76,6 +76,7 @@ class Own:
     following: int = 0  # the epoch of the master that it copies now; 0: none
     priority: int = 0  # lower ones are preferred among members with equal logs
     lease_s: float = LEASE_S  # of the settings, for the next term that this member takes
+    is_older_copy: bool = False  # this process has found its store to be one, which has a new boot since: only told
     is_automatic: bool = False  # take-over without an administrator is switched on
 
     @property

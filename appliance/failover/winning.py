@@ -85,9 +85,13 @@ def why_not_complete(term: Term, own: Own) -> str:
         ids = ", ".join(str(each.id) for each in sorted(term.in_sync)) or "none"
         return f"member {own.id} is not in sync: epoch {term.epoch} has {ids} on record"
     if not has_kept_log(term, own):
+        if own.is_older_copy:
+            return (
+                f"the store of member {own.id} is an older copy: a part of its log is lost, and it has to follow first"
+            )
         return (
             f"the machine of member {own.id} has restarted since it came in sync, and acknowledgements did not wait "
-            "for its disk: the end of its log may be lost"
+            "for its disk, or its log was cut: the end of its log may be lost"
         )
     return ""
 

@@ -30,7 +30,7 @@ from appliance.failover.lease import Beats
 from appliance.failover.older_copy import is_older_copy
 from appliance.failover.own import Attempt, Own, Role
 from appliance.failover.view import Beat, Figures, TermState, following
-from appliance.failover.winning import is_restored, why_never
+from appliance.failover.winning import has_kept_log, is_restored, why_never
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError, OutcomeUnknown
@@ -128,6 +128,8 @@ class Candidate:
             self._refuse(f"epoch {rival.number} was begun twice: an administrator has to choose")
             self.why_never = self.refusal
             return
+        if view.term is not None and has_kept_log(view.term, self.own()):
+            self._parts.turns.is_older_copy = False  # it has followed
         self.why_never = why_never(view, self.own())
         for action in decide(view, self.own(), received):
             await self._do(action)
@@ -157,6 +159,7 @@ class Candidate:
             return False
         if self._parts.turns.turn is None:
             logger.error("store is an older copy", extra={"event": "older_copy", "physical_offset": end})
+            self._parts.turns.is_older_copy = True
             self._parts.turns.ask(Cut(own.log_end))
         return True
 
@@ -201,6 +204,7 @@ class Candidate:
             is_store_local=self._is_before_dead,
             priority=parts.config.broker_election_priority,
             lease_s=parts.config.failover_lease_s,
+            is_older_copy=parts.turns.is_older_copy,
             is_automatic=True,
         )
 

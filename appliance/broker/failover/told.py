@@ -80,6 +80,8 @@ def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[Fai
         if said is None and (old := view.figures.get(number)) is not None:
             address = address or old[1].address
         is_master = address == term.owner
+        is_serving = is_begun and number not in view.told_since  # what it said as a slave is over, as far as is known
+        is_quiet = is_master and (is_serving or said is None)
         found.append(
             FailoverMember(
                 number,
@@ -88,7 +90,7 @@ def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[Fai
                 is_master=is_master,
                 log_end=-1 if said is None else said.log_end,
                 has_told=said is not None,
-                refusal="" if is_master and (is_begun or said is None) else SILENT if said is None else said.refusal,
+                refusal="" if is_quiet else SILENT if said is None else said.refusal,
             )
         )
     return tuple(found)
@@ -103,6 +105,6 @@ def _next(members: tuple[FailoverMember, ...], recent: Mapping[int, Figures]) ->
 def _why_none(view: View, members: tuple[FailoverMember, ...]) -> str:
     if view.pause is not None:
         return f"{view.pause.who} has paused failover: {view.pause.why or 'no reason given'}"
-    others = [each for each in members if not each.is_master]
+    others = [each for each in members if not each.is_master or each.refusal]
     reasons = [f"member {each.number} ({each.address or 'address unknown'}): {each.refusal}" for each in others]
     return "; ".join(reasons) or "no other member has joined: `gantry admin ha join`"

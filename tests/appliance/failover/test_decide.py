@@ -32,6 +32,7 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"of_in_sync": frozenset({ONE, THREE})}, {}, "member 2 is not in sync: epoch 4 has 1, 3 on record"),
     ({}, {"boot": "b2"}, "the machine of member 2 has restarted since it came in sync"),
     ({}, {"boot": "b2", "clean_boot": "b1"}, "the machine of member 2 has restarted since it came in sync"),
+    ({}, {"boot": "b2", "is_older_copy": True}, "the store of member 2 is an older copy"),
     ({"of_level": Level.LOCAL}, {}, "the set proves nothing of member 2"),
     ({"pause": Pause("ops", "disks", 0, 0)}, {}, "ops has paused failover: disks"),
     ({}, {"is_automatic": False}, "automatic failover is off at member 2"),
@@ -352,6 +353,16 @@ def test_a_pause_that_came_after_it_cancels_a_switch(role: Role) -> None:
 def test_a_master_that_has_renewed_cancels_an_unclean_switch(beat_revision: int, *, is_over: bool) -> None:
     actions = decide(viewed(switch=UNCLEAN._replace(beat_revision=beat_revision)), MASTER, NOW)
     assert any(isinstance(each, do.DropSwitch) for each in actions) is is_over
+
+
+def test_an_owner_whose_store_is_an_older_copy_takes_over_when_a_person_accepts_that() -> None:
+    copy = own(SLAVE, id=1, store_uuid="u1", boot="after the cut", session="s9", is_older_copy=True)
+    view = viewed(of_in_sync=frozenset({ONE}), told={2: EQUAL._replace(boot="b", log_end=1100)})
+    (refused,) = decide(view, copy, NOW)
+    assert isinstance(refused, do.Refuse) and "an older copy" in refused.reason
+    accepted = dataclasses.replace(view, switch=UNCLEAN._replace(target=1, accepts_unknown=True))
+    (taken,) = decide(accepted, copy, NOW)
+    assert isinstance(taken, do.TakeOver) and (taken.epoch, taken.in_sync) == (5, frozenset({copy.holder}))
 
 
 def test_a_master_takes_messages_again_when_no_switch_asks_otherwise() -> None:

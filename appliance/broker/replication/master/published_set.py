@@ -28,7 +28,7 @@ class PublishedSet:
         config: BrokerConfig,
         standing: StandingFile,
         on_other: Callable[[Term], None],
-        on_shortened: Callable[[], None] = lambda: None,
+        on_shortened: Callable[[str], None] = lambda why: None,
     ) -> None:
         self._register = register
         self._level = IN_SYNC if config.is_sync_master and config.all_ack_in_sync else LOCAL
@@ -63,7 +63,7 @@ class PublishedSet:
             )
         except LogShortened as exc:
             self._note(str(exc))
-            self._on_shortened()
+            self._on_shortened(str(exc))
             return False
         except EtcdError as exc:
             self._note(str(exc))

@@ -65,7 +65,7 @@ def is_asked(arguments: argparse.Namespace) -> bool:
 
 async def checked(admin: AdminClient, arguments: argparse.Namespace, status: FailoverStatus) -> Checked:
     """ConfigError with all that speaks against it."""
-    target = _target(arguments.to, status)
+    target = target_at(arguments.to, status)
     seen = await look(admin, arguments)
     view = seen.view
     assert view.term is not None  # as the status says
@@ -101,9 +101,10 @@ def against(seen: Seen, slave: Member, arguments: argparse.Namespace) -> Iterato
             yield f"{told.address} has reported {lacks:,} bytes more of the log to etcd than {slave.address} has"
 
 
-def _target(address: str, status: FailoverStatus) -> FailoverMember:
+def target_at(address: str, status: FailoverStatus) -> FailoverMember:
+    """ConfigError for one that can't be it. The master on record can, once it is a slave that refuses its role."""
     target = next((each for each in status.members if each.address == address), None)
-    if target is None or target.is_master:
+    if target is None or (target.is_master and not target.refusal):
         raise ConfigError(f"{address} is " + ("no member that has joined" if target is None else "the master"))
     if not target.has_told:
         raise ConfigError(f"{address} can't become the master: {target.refusal}")

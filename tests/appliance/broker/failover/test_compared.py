@@ -49,7 +49,7 @@ class Recorded(Register):
 class Slave:
     """A candidate with what it uses of its broker. end: of its log."""
 
-    def __init__(self, *looks: View, end: int = END, rival: Rival | None = None) -> None:
+    def __init__(self, *looks: View, end: int = END, boot: str = "b", rival: Rival | None = None) -> None:
         self.register, self.turns = Recorded(*looks), Turns()
         self.store = SimpleNamespace(max_physical_offset=end, flags=0)
         epochs = Epochs((Epoch(4, 0, "four"),), 4, "four")
@@ -57,7 +57,7 @@ class Slave:
             config=BrokerConfig(),
             store=self.store,
             standing=SimpleNamespace(standing=Standing(epochs, rival=rival)),
-            member=SimpleNamespace(membership=Membership("s2", "g", 2, "b", "machine")),
+            member=SimpleNamespace(membership=Membership("s2", "g", 2, boot, "machine")),
             in_sync_file=SimpleNamespace(record=InSyncRecord()),
             turns=self.turns,
             seen=Seen(),
@@ -74,6 +74,15 @@ class Slave:
     @property
     def is_found(self) -> bool:
         return isinstance(self.turns.turn, Cut)
+
+
+async def test_an_older_copy_is_told_to_be_one_once_it_is_open_again() -> None:
+    slave = Slave(OWN_RECORD)
+    await slave.look()
+    again = Slave(OWN_RECORD, boot="a new one")
+    again.turns.go_on_from(slave.turns)
+    await again.look(2)
+    assert "the store of member 2 is an older copy" in again.candidate.refusal and not again.is_found
 
 
 @pytest.mark.parametrize("end", [END, TOLD])

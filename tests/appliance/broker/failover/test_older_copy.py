@@ -51,7 +51,7 @@ async def test_a_slave_with_an_older_copy_of_its_store_does_not_take_over(on_rec
             await ends.aclose()
     put_back(copy, store)
     async with member(on_record, "two", 1) as two:
-        await until(lambda: two.controller.is_open and ("it came in sync" in reason(two) or is_master(two)))
+        await until(lambda: two.controller.is_open and ("a part of its log is lost" in reason(two) or is_master(two)))
         assert is_slave(two) and (await on_record.term()).epoch == 1
         async with member(on_record, "one", 0) as one:
             await until(lambda: takes_messages(one))
@@ -60,7 +60,7 @@ async def test_a_slave_with_an_older_copy_of_its_store_does_not_take_over(on_rec
 
 
 async def test_a_master_with_an_older_copy_of_its_store_leaves_its_role_to_one_that_has_more(
-    on_record: OnRecord, tmp_path: Path
+    on_record: OnRecord, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store, copy = on_record.store_of("one"), tmp_path / "copy"
     async with member(on_record, "two", 1) as two:
@@ -82,5 +82,7 @@ async def test_a_master_with_an_older_copy_of_its_store_leaves_its_role_to_one_t
         async with member(on_record, "one", 0) as one:
             await until(lambda: takes_messages(one) or takes_messages(two))
             assert is_master(two) and two.controller.store.max_physical_offset >= end
+            (fenced,) = (each for each in caplog.records if each.message == "master is fenced")
+            assert "this store may be an older copy" in vars(fenced)["why"]
             await on_record.until_in_sync(one, two)
             await same_logs(one, two)

@@ -75,6 +75,16 @@ def test_a_master_that_has_not_begun_its_epoch_is_told_with_its_reason() -> None
         assert told.members[0].is_master and told.members[0].refusal == refusal
 
 
+def test_an_owner_that_is_a_slave_now_tells_why_it_does_not_go_on() -> None:
+    """Its store is an older copy, say. No other one has more to tell."""
+    said = figures(ONE, 90, refusal="its store is an older copy")
+    told = status_of(TOLD, dataclasses.replace(VIEW, figures={1: (8, said)}), {1: said})
+    assert told.members[0].is_master and told.members[0].refusal == said.refusal
+    assert told.why_none.startswith(f"member 1 ({ONE}): its store is an older copy; member 2")
+    served_since = dataclasses.replace(VIEW, figures={1: (6, said)})
+    assert status_of(TOLD, served_since, {1: said}).members[0].refusal == ""
+
+
 def test_without_a_record_it_says_how_one_begins() -> None:
     assert "gantry admin ha init" in status_of(TOLD, View(), {}).unknown
 

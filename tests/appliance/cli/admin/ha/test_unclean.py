@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from appliance.failover.view import Figures
 from appliance.register.etcd import EtcdClient
 from appliance.register.register import Register
 from appliance.register.term import IN_SYNC, Term, View
+from gantrymq.client.admin.failover import FailoverMember, FailoverStatus
 from gantrymq.client.admin.members import Member
 from gantrymq.errors import ConfigError
 
@@ -55,6 +57,16 @@ def test_nothing_is_left_against_it_when_loss_and_epoch_are_accepted() -> None:
 
 def test_what_a_member_that_answers_has_told_etcd_is_not_said_twice() -> None:
     assert against({}, loss=0, told=THREE) == []
+
+
+def test_the_master_on_record_can_be_the_target_once_it_is_a_slave_that_refuses_its_role() -> None:
+    """As its store is an older copy, say, and no other member is left."""
+    serves = FailoverMember(1, ONE, in_sync=True, is_master=True, has_told=True)
+    refuses = dataclasses.replace(serves, refusal="its store is an older copy")
+    status = FailoverStatus("broker-a", ONE, members=(refuses,))
+    assert unclean.target_at(ONE, status) == refuses
+    with pytest.raises(ConfigError, match="is the master"):
+        unclean.target_at(ONE, dataclasses.replace(status, members=(serves,)))
 
 
 @pytest.mark.parametrize("more", [{"accept_unknown": True}, {"accept_loss": 0}, {"accept_epoch": 4}])
