@@ -31,20 +31,17 @@ def owners_end(
     where it has released the epoch at that end. -1: not known. To ask only while the owner has the boot that the set
     names: in another one it may have lost its end, and what others have above that is cut there.
 
-    No member has more of an epoch than its owner had, also one that is not in sync, as it copies from that log. What a
-    member of the set has told counts in the boot that the set names: in an earlier one it may have been a rival's log,
-    which it has cut since. Of others it counts if it was told after the term's last change. A sole owner that lost its
-    end with its machine goes on, and what a dead slave told of the lost part would refuse it at each later start, until
-    its log is as long again; but with its new boot it has changed the term. There is left a slave that lives then,
-    tells once more before it has cut that part, and dies: until it is back, or a person decides, the owner is refused
-    if it starts again before its log is as long.
+    No member has more of an epoch than its owner had, also one that is not in sync, as it copies from that log. What it
+    has told counts in the boot that the set names; in an earlier one it may have been a rival's log, which it has cut
+    since. All else counts if it was told after the term's last change. A sole owner that lost its end with its machine
+    goes on, and what a dead slave told of the lost part would refuse it at each later start, until its log is as long
+    again; but with its new boot it has changed the term. There is left a slave that lives then, tells once more before
+    it has cut that part, and dies: until it is back, or a person decides, the owner is refused if it starts again
+    before its log is as long.
     """
-    boots = {each.id: each.boot for each in in_sync}
     ends = [
         (said.log_end, member)
         for member, said in told.items()
-        if member != owner
-        and said.epoch == epoch
-        and (said.boot == boots[member] if member in boots else member in since)
+        if member != owner and said.epoch == epoch and (Holder(member, said.boot) in in_sync or member in since)
     ]
     return max([*ends, (end, owner)])

@@ -32,9 +32,15 @@ class Scene:
         return register
 
     async def begin(self, *in_sync: str) -> None:
-        self.in_sync = in_sync
+        await self.init()
+        await self.publish(*in_sync)
+
+    async def init(self) -> None:
         await self.before.init(1, "id", ONE)
         assert [(await self.before.join(store))[1] for store in ("store one", "store two")] == [1, 2]
+
+    async def publish(self, *in_sync: str) -> None:
+        self.in_sync = in_sync
         await self.before.publish(1, "id", ONE, in_sync, IN_SYNC, {ONE: ("store one", "a"), TWO: ("store two", "b")})
 
     async def tell(self, end: int, *, boot: str = "b", epoch: int = 1) -> None:
@@ -88,9 +94,16 @@ async def test_a_sole_owner_goes_on_with_a_new_boot_and_again_after_it(scene: Sc
 
 
 async def test_what_a_member_in_sync_told_in_another_boot_was_of_a_log_that_it_has_cut(scene: Scene) -> None:
-    await scene.begin(TWO)
+    await scene.init()
     await scene.tell(END + 10, boot="before it was cut")
+    await scene.publish(TWO)
     assert not await scene.is_refused()
+
+
+async def test_what_it_tells_now_counts_though_its_machine_has_restarted(scene: Scene) -> None:
+    await scene.begin(TWO)
+    await scene.tell(END + 10, boot="a later one")
+    assert await scene.is_refused()
 
 
 async def test_what_was_told_of_an_earlier_epoch_says_nothing(scene: Scene) -> None:
