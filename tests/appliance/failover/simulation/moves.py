@@ -49,9 +49,9 @@ class Moves:
             world.at(self._times.random() * COPY_S, self._copy)
 
     def put_older_copy_back(self) -> None:
-        """An older copy of a member's folder in its place, with all that it says of itself. It is older than what the
-        member, or a slave in sync with it, has told etcd: what was never told can't be found out. Where a set counts
-        whatever the boot (IN_SYNC_DISK, which no register offers yet), there is nothing to tell it by."""
+        """An older copy of a member's folder in its place, with all that it says of itself. It is older than what etcd
+        knows of it: what was never told can't be found out. Where a set counts whatever the boot (IN_SYNC_DISK, which
+        no register offers yet), there is nothing to tell it by."""
         world = self._world
         if world.level == Level.IN_SYNC_DISK:
             return
@@ -68,15 +68,26 @@ class Moves:
         world.at(world.rng.random() * JOINS_S, member.start)
 
     def _is_older(self, found: Copy) -> bool:
-        told, disk, term = self._world.etcd.members, found.disk, self._world.etcd.state.term
-        own = told.get(found.number)
+        """Whether any figure shows it that etcd has: of its own in that boot, of its release, or another member's."""
+        etcd, disk, term = self._world.etcd, found.disk, self._world.etcd.state.term
+        told, own = etcd.members, etcd.members.get(found.number)
         if own is not None and own.boot == f"boot{found.boots}" and own.log_end > len(disk.log):
             return True
-        slaves = [told[each.id] for each in term.in_sync if each.id != found.number and each.id in told]
-        return term.owner == found.number and any(
-            each.epoch == term.epoch and (each.epoch > disk.epochs.current or each.log_end > len(disk.log))
-            for each in slaves
-        )
+        if term.owner != found.number:
+            return False
+        since = {number for number, at in etcd.told_at.items() if at >= etcd.state.term_revision}
+        others = [
+            told[number]
+            for number in since.union(each.id for each in term.in_sync)
+            if number != found.number and self._still_has(number)
+        ]
+        ends = [(each.epoch, each.log_end) for each in others if each.epoch == term.epoch] + [(term.epoch, term.end)]
+        return max(ends) > (disk.epochs.current, len(disk.log)) and max(ends)[1] >= 0
+
+    def _still_has(self, number: int) -> bool:
+        """Whether a member will tell again what it has told: one that lost it tells less once it has started."""
+        told, member = self._world.etcd.members.get(number), self._world.members.get(number)
+        return told is not None and (member is None or told.log_end <= len(member.disk.log))
 
     # -- members ------------------------------------------------------------------------------------------------------
 

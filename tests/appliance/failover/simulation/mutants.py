@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -15,7 +15,7 @@ from unittest import mock
 from appliance.failover import decide, in_sync_rules, lease, older_copy, switching, view, winning
 from appliance.failover.grace import Grace
 from appliance.failover.own import Own
-from appliance.failover.view import Holder, Level, Switch, Term, View
+from appliance.failover.view import Figures, Holder, Level, Switch, Term, View
 from tests.appliance.failover.simulation.world import (
     ANY,
     ASKED_AGAIN,
@@ -127,10 +127,18 @@ def _sees_others_figures(view: View, own: Own) -> bool:
     return _is_older_copy(dataclasses.replace(view, told=told), own)
 
 
+def _sees_members_in_sync(
+    epoch: int, owner: int, in_sync: frozenset[Holder], told: Mapping[int, Figures], since: object, end: int
+) -> tuple[int, int]:
+    """What others have told says nothing of the log of a sole master."""
+    return _owners_end(epoch, owner, in_sync, told, (), end)
+
+
 def _blind(function: Callable[[Own], Any], **seen: Any) -> Callable[[Own], Any]:
     return lambda own: function(dataclasses.replace(own, **seen))
 
 
+_owners_end = older_copy.owners_end
 _why_frozen, _is_older_copy = winning.why_frozen, older_copy.is_older_copy
 WORKS = (("renews", decide, "_renewal"), ("takes over", winning, "_why_not_able"))
 BROKEN_PARTS = (("whose disk does not write", "is_disk_healthy"), ("that stood still", "has_ticked"))
@@ -237,6 +245,12 @@ MUTANTS = (
     *(
         Mutant(f"an older copy counts, {of}", instead=((older_copy, "is_older_copy", seen),), mixture=COPIES)
         for of, seen in (("of a master's store", _sees_own_figures), ("of a slave's store", _sees_others_figures))
+    ),
+    Mutant(
+        "an older copy counts, of a sole master's store",
+        instead=((older_copy, "owners_end", _sees_members_in_sync),),
+        mixture=COPIES,
+        seed=109,
     ),
     Mutant("the number of a member that is gone is given out again", rule="numbers_last", mixture=ROTATION, seed=5),
     Mutant("a candidate does not wait", instead=((lease, "has_waited", lambda changed, lease_s, now: True),)),
