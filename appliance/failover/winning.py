@@ -74,6 +74,11 @@ def why_never(view: View, own: Own) -> str:
     )
 
 
+def older_copy(member: int) -> str:
+    """Why a member whose store was found to be one does not become the master."""
+    return f"the store of member {member} is an older copy: a part of its log is lost, and it has to follow first"
+
+
 def why_not_complete(term: Term, own: Own) -> str:
     """Why the record does not show that this member has every acknowledged message."""
     if term.level == Level.LOCAL and term.owner != own.id:
@@ -86,9 +91,7 @@ def why_not_complete(term: Term, own: Own) -> str:
         return f"member {own.id} is not in sync: epoch {term.epoch} has {ids} on record"
     if not has_kept_log(term, own):
         if own.is_older_copy:
-            return (
-                f"the store of member {own.id} is an older copy: a part of its log is lost, and it has to follow first"
-            )
+            return older_copy(own.id)
         return (
             f"the machine of member {own.id} has restarted since it came in sync, and acknowledgements did not wait "
             "for its disk, or its log was cut: the end of its log may be lost"

@@ -111,7 +111,10 @@ _SAID = (
     gettext_noop("member %(member)s is not in sync: epoch %(epoch)s has %(members)s on record"),
     gettext_noop(
         "the machine of member %(member)s has restarted since it came in sync, and acknowledgements did not wait "
-        "for its disk: the end of its log may be lost"
+        "for its disk, or its log was cut: the end of its log may be lost"
+    ),
+    gettext_noop(
+        "the store of member %(member)s is an older copy: a part of its log is lost, and it has to follow first"
     ),
     gettext_noop(
         "the master of epoch %(epoch)s does not wait for every member of the set, so the set proves nothing of "
