@@ -10,7 +10,6 @@ a broker told.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from typing import Any
 
 from django.utils import translation
@@ -74,7 +73,8 @@ def said(code: Code, depth: int = 0) -> str:
     if not isinstance(values, dict) or depth >= DEPTH_MAX:
         return made
     try:
-        return made % {key: said(value, depth + 1) for key, value in values.items()}
+        # str's own %: a Sentence's would say each value once more, which doubles the work for each depth
+        return Sentence(str.__mod__(made, {key: said(value, depth + 1) for key, value in values.items()}), code)
     except (KeyError, ValueError, TypeError):  # a row of another version
         return made
 
@@ -108,6 +108,7 @@ _JOINTS = {
 def joined(parts: Iterable[str], by: str = ", ") -> str:
     """The parts that are not empty, with what the language puts between them. by: one of ", ", "; ", ": ", " "."""
     there = [part for part in parts if part]
-    return (
-        reduce(lambda first, second: gettext(_JOINTS[by]) % {"first": first, "second": second}, there) if there else ""
-    )
+    if len(there) < 2:
+        return there[0] if there else ""
+    middle = len(there) // 2  # halves: a long list is not deep
+    return gettext(_JOINTS[by]) % {"first": joined(there[:middle], by), "second": joined(there[middle:], by)}

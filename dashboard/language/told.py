@@ -5,6 +5,7 @@ which is hashed, and what processes of the appliance write about themselves, or 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from django.utils.translation import gettext_noop
 
@@ -168,14 +169,28 @@ def _pattern_of(text: str) -> str:
 _KNOWN = {re.compile(_pattern_of(text)): text for text in _SAID} | {
     re.compile(pattern): text for pattern, text in _SAID_OTHERWISE.items()
 }
+_NEXT_MEMBER = re.compile(r"; (?=member \d+ \()")  # where a reason ends, which can be any text
 
 
 def told_in_words(told: str) -> str:
     """The sentence in the language of the page, as are sentences among its values, and those that a semicolon joins;
     what is not known is shown as it came.
     """
+    parts = [part for of_one in _NEXT_MEMBER.split(told) for part in _parts_of(of_one)]
+    return joined(parts, "; ") if any(isinstance(part, Sentence) for part in parts) else told
+
+
+def _parts_of(told: str) -> Iterator[str]:
+    while told:
+        if known := _sentence_of(told):  # a sentence can have a semicolon of its own
+            yield known
+            return
+        first, _, told = told.partition("; ")
+        yield _sentence_of(first) or first
+
+
+def _sentence_of(told: str) -> Sentence | None:
     for pattern, text in _KNOWN.items():
         if found := pattern.fullmatch(told):
             return gettext(text) % {name: told_in_words(value) for name, value in found.groupdict().items()}
-    parts = [told_in_words(part) for part in told.split("; ", 1)] if "; " in told else []
-    return joined(parts, "; ") if any(isinstance(part, Sentence) for part in parts) else told
+    return None

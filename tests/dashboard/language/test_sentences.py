@@ -55,6 +55,30 @@ def test_what_stands_side_by_side_has_the_commas_of_the_language() -> None:
     assert joined([]) == ""
 
 
+def test_each_sentence_is_said_once_however_deep_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    text, asked, real = "here", list[str](), translation.gettext
+    for _ in range(12):
+        text = gettext("not reachable (%(reason)s)") % {"reason": text}
+
+    def counted(message: str) -> str:
+        asked.append(message)
+        return real(message)
+
+    monkeypatch.setattr(translation, "gettext", counted)
+    assert again(text) == "not reachable (" * 12 + "here" + ")" * 12
+    assert len(asked) == 12
+
+
+@pytest.mark.parametrize(("language", "comma"), [("en", ", "), ("zh-hans", "、")])
+def test_a_long_list_is_said_whole(language: str, comma: str) -> None:
+    parts = [gettext("silent for %(time)s") % {"time": units.duration(60 * minutes)} for minutes in range(1, 201)]
+    kept = json.loads(json.dumps(code_of(joined(parts))))
+    with translation.override(language):
+        whole = comma.join(again(part) for part in parts)
+        assert said(kept) == whole
+        assert again(gettext("not on disk: %(tables)s") % {"tables": joined(parts)}).endswith(whole)
+
+
 @pytest.mark.parametrize(
     "kept",
     [{"one": "%(name)s is gone"}, {"one": "%(a)s", "with": {}}, {"one": "%(a)d", "with": {"a": "x"}}, {}, 3, "plain"],

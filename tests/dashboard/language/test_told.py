@@ -112,6 +112,15 @@ def test_reasons_of_several_members_stand_side_by_side() -> None:
     assert "member" not in chinese and "10.0.0.2:10911" in chinese and "\uff1b" in chinese
 
 
+def test_thirty_members_are_said_each_in_the_language_of_the_page() -> None:
+    whys = ["ops has paused failover: disks; lunch", *["the disk of member 2 does not write"] * 29]
+    reasons = [f"member {number} (10.0.0.{number}:10911): {why}" for number, why in enumerate(whys, 1)]
+    chinese = _is_said("; ".join(reasons))
+    with translation.override("zh-hans"):
+        assert chinese == "；".join(map(told_in_words, reasons))
+    assert "member" not in chinese and "disks; lunch" in chinese
+
+
 def test_a_text_that_is_not_known_stays_whole() -> None:
     with translation.override("zh-hans"):
         assert told_in_words("one thing; another: a third") == "one thing; another: a third"
