@@ -107,8 +107,7 @@ async def _doors(snapshot: Snapshot | None, brokers: Sequence[str]) -> list[Chec
     """TLS and accounts, as the brokers say. brokers: addresses that answer."""
     known = [broker for broker in snapshot.brokers if broker.facts is not None] if snapshot else []
     modes = {broker.address: broker.facts.services.tls for broker in known if broker.facts is not None}
-    has_tls = any(mode not in ("", "disabled") for mode in modes.values())
-    ends = await ends_of(one for one in brokers if modes.get(one) != "disabled") if has_tls else []
+    ends = await ends_of(one for one in brokers if modes.get(one, "") not in ("", "disabled"))
     told = sorted({broker.facts.services.accounts for broker in known if broker.facts is not None})
     return [tls_check(sorted(modes.values()), ends, datetime.now(UTC)), _accounts(told)]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import dataclasses
 import html
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -143,6 +145,36 @@ async def test_a_broker_that_does_not_tell_is_counted_and_one_without_tls_shows_
         for title, words in (("TLS", of_tls), ("Accounts", of_accounts)):
             assert found[title].level is Level.WARN and words in found[title].evidence
     assert asked == [], "the broker that answers has no TLS"
+
+
+async def test_only_brokers_that_say_that_they_have_tls_are_asked_for_a_certificate(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample, asked = await Sampler(gateway).sample(), list[str]()
+    [here] = sample.brokers
+    assert here.facts is not None
+
+    async def ends(addresses: Iterable[str]) -> list[None]:
+        asked.extend(addresses)
+        return []
+
+    with contextlib.ExitStack() as stack:
+        ports = [stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(3)]
+        addresses = [f"127.0.0.1:{port}" for port in ports]
+
+        async def three() -> ClusterView:
+            return ClusterView(tuple(BrokerRef(one, one, "c") for one in addresses), time.time())
+
+        monkeypatch.setattr(checks, "ends_of", ends)
+        monkeypatch.setattr(gateway.brokers, "list", three)
+        told = tuple(
+            dataclasses.replace(
+                here, name=one, address=one, facts=dataclasses.replace(here.facts, services=Services(tls=mode))
+            )
+            for one, mode in zip(addresses, ("permissive", ""), strict=False)
+        )
+        await examine(gateway, dataclasses.replace(sample, brokers=told), ())
+    assert asked == addresses[:1], "the second does not say, and nothing is known of the third"
 
 
 async def test_the_page_has_whole_programs_with_the_address_in_them(gateway: Gateway, log_in: Client) -> None:
