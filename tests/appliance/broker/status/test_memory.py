@@ -116,15 +116,29 @@ async def test_what_the_transient_pool_holds_is_the_brokers_own(
     assert 50_000 <= found["memoryPoolBytes"] < 60_000
 
 
-@pytest.mark.parametrize("told", [None, "Name:\tpython\nVmRSS:\t 1500 kB\n"], ids=["no /proc", "an old kernel"])
-async def test_a_system_that_does_not_say_has_no_figures(
-    tool: Tool, told: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+async def test_a_kernel_that_tells_no_parts_tells_the_whole(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(memory, "_STATUS", tmp_path / "none" if told is None else _file(tmp_path, told))
+    old = "Name:\tpython\nVmRSS:\t 1500 kB\nVmSwap:\t       7 kB\n"
+    monkeypatch.setattr(memory, "_STATUS", _file(tmp_path, old))
+    monkeypatch.setattr(memory, "_STATM", _file(tmp_path, "4000 375 125 1 0 2000 0\n", "statm"))
+    page = os.sysconf("SC_PAGE_SIZE")
+    assert {key: size for key, size in runtime_table(tool.broker).items() if key.startswith("memory")} == {
+        "memoryBytes": str(375 * page),
+        "memoryMappedBytes": str(125 * page),
+        "memorySwappedBytes": str(7 << 10),
+    }
+
+
+async def test_a_system_that_does_not_say_has_no_figures(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(memory, "_STATUS", tmp_path / "none")
+    monkeypatch.setattr(memory, "_STATM", tmp_path / "none")
     assert [key for key in runtime_table(tool.broker) if key.startswith("memory")] == []
 
 
-def _file(folder: Path, text: str) -> Path:
-    path = folder / "status"
+def _file(folder: Path, text: str, name: str = "status") -> Path:
+    path = folder / name
     path.write_text(text)
     return path
