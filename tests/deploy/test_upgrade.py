@@ -383,6 +383,23 @@ def test_what_was_interrupted_in_another_checkout_is_ended_there(
     assert_at(small, data, two_versions[1])
 
 
+@pytest.mark.parametrize(("is_way_back", "is_back"), [(False, False), (False, True), (True, True)])
+def test_what_was_interrupted_by_an_earlier_script_is_ended_too(
+    small: Path, two_versions: tuple[str, str], tmp_path: Path, is_way_back: bool, is_back: bool
+) -> None:
+    """It left no copy of itself, and did not note the checkout."""
+    older, last = two_versions
+    data = filled(tmp_path / "da ta", **dict.fromkeys(FILES, "a"))
+    upgrade(small, last, str(data), kill_at=UP_INSTALL)
+    kept = data / "before-upgrade"
+    for name in ("upgrade", "checkout"):
+        (kept / name).unlink()
+    (kept / "under-way").write_text(f"deploy/upgrade {'--back' if is_way_back else last} {tmp_path}/da\\ ta\n")
+    done = upgrade(small, "--back" if is_back else last, str(data))
+    assert done.returncode == 0, done.stderr
+    assert_at(small, data, older if is_back else last)
+
+
 def test_when_the_older_packages_can_not_be_installed_all_stays_as_it_was(
     small: Path, two_versions: tuple[str, str], tmp_path: Path
 ) -> None:
