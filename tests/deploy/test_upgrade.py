@@ -355,14 +355,17 @@ def test_a_way_back_from_half_a_checkout_that_was_killed_is_ended_too(
 def test_what_was_changed_in_an_interrupted_checkout_is_kept(
     small: Path, two_versions: tuple[str, str], tmp_path: Path
 ) -> None:
+    """The next upgrade does not remove it either."""
     data = filled(tmp_path / "da ta", **dict.fromkeys(FILES, "a"))
     upgrade(small, two_versions[1], str(data), kill_at=UP_INSTALL)
     assert git(small, "rev-parse", "HEAD") == two_versions[1]
     (small / "code").write_text("my own")
     done = end_after_kill(small, data)
-    patch = data / "before-upgrade" / "changes.patch"
+    patch = data / "upgrade-changes.patch"
     assert (done.returncode, f"the differences are in {patch}" in done.stderr) == (0, True), done.stderr
     assert_at(small, data, two_versions[1])
+    done = upgrade(small, newer(small, "another.txt"), str(data))
+    assert (done.returncode, patch.exists()) == (0, True), done.stderr
     git(small, "apply", str(patch))
     assert (small / "code").read_text() == "my own"
 
