@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -401,6 +402,19 @@ def test_what_was_interrupted_by_an_earlier_script_is_ended_too(
     done = upgrade(small, "--back" if is_back else last, str(data))
     assert done.returncode == 0, done.stderr
     assert_at(small, data, older if is_back else last)
+
+
+def test_root_does_not_run_a_copy_that_another_account_can_change(
+    small: Path, two_versions: tuple[str, str], tmp_path: Path
+) -> None:
+    """The owner does. That is all that can be tried here without being root."""
+    data = filled(tmp_path / "da ta", **dict.fromkeys(FILES, "a"))
+    upgrade(small, two_versions[1], str(data), kill_at=UP_INSTALL)
+    kept = data / "before-upgrade"
+    for owner, code in [(4711, 1), (0, 0)] if os.geteuid() == 0 else [(os.geteuid(), 0)]:
+        os.chown(kept, owner, -1)
+        done = run("bash", "-c", (kept / "under-way").read_text())
+        assert (done.returncode, f"as the account that owns {kept}" in done.stderr) == (code, code == 1), done.stderr
 
 
 def test_when_the_older_packages_can_not_be_installed_all_stays_as_it_was(
