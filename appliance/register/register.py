@@ -336,9 +336,7 @@ class Register:
         may_change = self._unsettled_at == view.term_revision  # another revision prevents it
         if view.term.is_of(epoch, epoch_id) and (view.term != wanted or is_still or may_change):
             if self.session:
-                _check_log(view.term, owner, holders)
-                _check_end(view, view.term, holders.get(owner), -1 if self._has_claimed else end)
-                self._check_ended(view, view.term)
+                self._check_owner(view, view.term, owner, holders, end)
             self._published, self._unsettled_at = None, view.term_revision
             is_claim = self.session not in ("", view.term.session)
             if not await self._swap(view, wanted, {}, [BEAT] if is_still else (), compares_beat=is_claim):
@@ -360,6 +358,14 @@ class Register:
             )
         if term.state == TermState.RELEASED:
             raise Refused("this master has given up its role")
+
+    def _check_owner(self, view: View, term: Term, owner: str, holders: Mapping[str, Holder], end: int) -> None:
+        """Refused for an owner whose log may lack a part, or while the process before may go on."""
+        _check_log(term, owner, holders)
+        if not self._has_claimed:
+            _check_store(term, holders.get(owner))
+            _check_end(view, term, holders.get(owner), end)
+        self._check_ended(view, term)
 
     def _check_ended(self, view: View, term: Term) -> None:
         """Refused while the process before may still be the master: it is not known to be dead, and has renewed."""
@@ -515,6 +521,17 @@ def _check_record(view: View) -> None:
         raise Refused(f"it has epoch {view.term.epoch} of {view.term.owner} on record, and {RESTORED}")
 
 
+def _check_store(before: Term, now: Holder | None) -> None:
+    """LogShortened for another store than the owner's on record: restored or copied, it may be an older copy of that.
+    What is known of the owner's log says nothing of this one."""
+    was = before.holders.get(before.owner)
+    if was is not None and (now is None or now.id != was.id):
+        raise LogShortened(
+            f"epoch {before.epoch} is of {was} at {before.owner}, and this is another store, which may lack a part of "
+            "its log: have it join, and if no other member takes over, `gantry admin ha switchover --unclean` decides"
+        )
+
+
 def _check_log(before: Term, owner: str, holders: Mapping[str, Holder]) -> None:
     """LogShortened for an owner whose machine has restarted since the set was put there: others have more."""
     now = holders.get(owner)
@@ -528,7 +545,7 @@ def _check_log(before: Term, owner: str, holders: Mapping[str, Holder]) -> None:
 
 
 def _check_end(view: View, before: Term, now: Holder | None, end: int) -> None:
-    """LogShortened for an owner whose log was longer in the boot that it has still. end: -1: it was compared before."""
+    """LogShortened for an owner whose log was longer in the boot that it has still. end: -1: not known."""
     in_sync = [before.holders[at] for at in before.in_sync if at in before.holders]
     if end < 0 or now is None or now not in in_sync:
         return

@@ -47,14 +47,14 @@ class Scene:
         """What the slave says of itself."""
         assert await self.before.tell(2, Figures(TWO, boot, epoch, end, end, is_healthy=True), await self.before.view())
 
-    async def claim(self, boot: str = "a") -> Term:
+    async def claim(self, boot: str = "a", *, store: str = "store one", at: str = ONE) -> Term:
         """The copy's process wants to go on."""
-        return await self.after.publish(1, "id", ONE, self.in_sync, IN_SYNC, {ONE: ("store one", boot)}, end=END)
+        return await self.after.publish(1, "id", at, self.in_sync, IN_SYNC, {at: (store, boot)}, end=END)
 
-    async def is_refused(self, boot: str = "a") -> bool:
+    async def is_refused(self, boot: str = "a", **of_copy: str) -> bool:
         before = await self.after.view()
         try:
-            term = await self.claim(boot)
+            term = await self.claim(boot, **of_copy)
         except LogShortened:
             assert await self.after.view() == before
             return True
@@ -110,3 +110,24 @@ async def test_what_was_told_of_an_earlier_epoch_says_nothing(scene: Scene) -> N
     await scene.begin(TWO)
     await scene.tell(END + 10, epoch=0)
     assert not await scene.is_refused()
+
+
+@pytest.mark.parametrize("in_sync", [(), (TWO,)], ids=["sole", "two"])
+@pytest.mark.parametrize("at", [ONE, "127.0.0.1:3"], ids=["its address", "another"])
+async def test_another_store_than_the_member_on_record_is_refused(
+    scene: Scene, in_sync: tuple[str, ...], at: str
+) -> None:
+    """A restored one, without member.json: the same epoch is in it, and nothing is known of how long its log was."""
+    await scene.begin(*in_sync)
+    assert await scene.is_refused(store="restored", at=at)
+    await scene.after.join("restored")
+    assert await scene.is_refused(store="restored", at=at)
+    assert not await scene.is_refused(at=at)  # the member itself, wherever it serves
+
+
+async def test_a_store_that_has_not_joined_goes_on_where_no_member_is_on_record(scene: Scene) -> None:
+    await scene.before.init(1, "id", ONE)
+    scene.in_sync = ()
+    assert not await scene.is_refused(store="never joined")
+    await scene.after.join("never joined")
+    assert (await scene.claim(store="never joined")).holders[ONE].id == 1

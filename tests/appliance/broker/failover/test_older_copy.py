@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.broker.epochs.membership import FILE_NAME
 from appliance.broker.life import BrokerLife
 from appliance.failover.view import Pause
 from tests.appliance.broker.failover.automatic import begun_with_copies, die, member, reason
@@ -84,5 +85,38 @@ async def test_a_master_with_an_older_copy_of_its_store_leaves_its_role_to_one_t
             assert is_master(two) and two.controller.store.max_physical_offset >= end
             (fenced,) = (each for each in caplog.records if each.message == "master is fenced")
             assert "this store may be an older copy" in vars(fenced)["why"]
+            await on_record.until_in_sync(one, two)
+            await same_logs(one, two)
+
+
+async def test_a_restored_master_that_is_no_member_any_more_confirms_nothing(
+    on_record: OnRecord, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`gantry restore` leaves member.json out, so what others told of the member's log is not of this store."""
+    store, copy = on_record.store_of("one"), tmp_path / "copy"
+    async with member(on_record, "two", 1) as two:
+        async with member(on_record, "one", 0) as one:
+            await begun_with_copies(on_record, one, two)
+            await on_record.register.pause(await on_record.register.view(), Pause("ops", "a copy", 0, 0))
+            die(one)
+        shutil.copytree(store, copy)
+        async with member(on_record, "one", 0) as one:
+            await until(lambda: takes_messages(one))
+            await on_record.until_in_sync(one, two)
+            await send(one, 10)
+            await same_logs(one, two)
+            die(one)
+    await on_record.register.resume(await on_record.register.view())
+    put_back(copy, store)
+    for name in (FILE_NAME, f"{FILE_NAME}.bak"):
+        (store / "config" / name).unlink(missing_ok=True)
+    before = await on_record.term()
+    async with member(on_record, "one", 0) as one:
+        await until(lambda: takes_messages(one) or is_slave(one))
+        assert not takes_messages(one) and await on_record.term() == before
+        (fenced,) = (each for each in caplog.records if each.message == "master is fenced")
+        assert "this is another store" in vars(fenced)["why"]
+        async with member(on_record, "two", 1) as two:
+            await until(lambda: takes_messages(two))
             await on_record.until_in_sync(one, two)
             await same_logs(one, two)
