@@ -29,15 +29,15 @@ def owners_end(
 ) -> tuple[int, int]:
     """Up to where the log of an epoch's owner went, as far as is known, and the member that tells it; the owner itself,
     where it has released the epoch at that end. -1: not known. To ask only while the owner has the boot that the set
-    names: in another one it may have lost its end, and what others have above that is cut there.
+    names: in another one it may have lost its end, and others may have what was above that.
 
     No member has more of an epoch than its owner had, also one that is not in sync, as it copies from that log. What it
     has told counts in the boot that the set names; in an earlier one it may have been a rival's log, which it has cut
     since. All else counts if it was told after the term's last change. A sole owner that lost its end with its machine
     goes on, and what a dead slave told of the lost part would refuse it at each later start, until its log is as long
-    again; but with its new boot it has changed the term. There is left a slave that lives then, tells once more before
-    it has cut that part, and dies: until it is back, or a person decides, the owner is refused if it starts again
-    before its log is as long.
+    again; but with its new boot it has changed the term. There is left a slave outside the set
+    that lives then: within an epoch nothing is cut, so it goes on telling the lost part, and the owner is refused if it
+    starts again before its log is as long. No record tells this from an older copy; a person decides.
     """
     ends = [
         (said.log_end, member)
