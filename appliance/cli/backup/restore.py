@@ -54,6 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{config.data}: restored from {place.path(backup)}, {len(manifest.files)} files")
     if left_out:
         print(f"left out: {', '.join(left_out)}. Once it runs, `gantry admin ha join BROKER` has it join again")
+    elif any(name.startswith(ETCD) for name in manifest.files):
+        print("if the machine has restarted since the backup, or is another one, members may take no messages until")
+        print("`gantry admin ha switchover BROKER --unclean --to HOST:PORT ...` names the one to go on")
     if manifest.database == "postgresql":
         print("the dashboard's database was in PostgreSQL and is not in this backup: use pg_restore")
     return 0
