@@ -156,6 +156,14 @@ class AlertRow(RowWithWords):
         return texts | {"worst": "" if texts["worst"] == texts["text"] else texts["worst"]}
 
     @property
+    def opened(self) -> str:
+        """What showed it as it opened; the value alone where `present` ends in the same words."""
+        text, code = self.said("text"), (json.loads(self.words) if self.words else {}).get("text")
+        values = code.get("with") if isinstance(code, dict) else None
+        value = said(values.get("value", "")) if isinstance(values, dict) else ""
+        return value if value and self.present.endswith(text.removeprefix(value)) else text
+
+    @property
     def word(self) -> str:
         return Level(self.level).word
 

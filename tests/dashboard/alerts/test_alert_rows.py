@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.utils import timezone
 
 from dashboard.alerts import alert_rows
 from dashboard.alerts.check_alerts import CheckAlerts
-from dashboard.language.sentences import gettext
+from dashboard.language.sentences import Sentence, code_of, gettext
 from dashboard.models.alerts import AlertRow
 from dashboard.models.management import Role, User
 from dashboard.status.board import board
@@ -108,6 +109,21 @@ async def test_an_open_alert_says_what_is_now_and_what_was_as_it_opened(log_in: 
     api = await api_for(await User.objects.aget(role=Role.READER), "read")
     found = {each["id"]: (each["text"], each["present"]) for each in (await api.call("get", "/alerts"))[1]["items"]}
     assert found == {one.pk: ("5 min", "12 msg/s"), over.pk: ("5 min", None)}
+
+
+def test_the_threshold_is_said_once_while_it_is_the_same() -> None:
+    def text(value: str, threshold: str) -> Sentence:
+        pattern = gettext("%(value)s; the alert opens at or above %(threshold)s")
+        return pattern % {"value": value, "threshold": threshold}
+
+    one = row("dead letters", days_ago=0, ended=False)
+    one.text, one.words = text("1 message", "1 message"), json.dumps({"text": code_of(text("1 message", "1 message"))})
+    one.present = text("8 messages", "1 message")
+    assert one.opened == "1 message"
+    one.present = text("8 messages", "2 messages")
+    assert one.opened == one.text, "the rule changed since"
+    one.words, one.present = "", text("8 messages", "1 message")
+    assert one.opened == one.text, "a row of an earlier version"
 
 
 async def test_an_empty_list_says_what_will_stand_there(log_in: Client) -> None:
