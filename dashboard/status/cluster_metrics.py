@@ -103,7 +103,7 @@ def _copies(broker: BrokerState, snapshot: Snapshot) -> str:
         return units.UNKNOWN
     slaves = facts.services.slaves
     if not slaves:
-        return gettext("takes messages")
+        return gettext("accepts messages")
     numbers = {"in_sync": sum(slave.in_sync for slave in slaves), "count": len(slaves)}
     text = ngettext("%(in_sync)s of %(count)s slave in sync", "%(in_sync)s of %(count)s slaves in sync", len(slaves))
     return text % numbers

@@ -164,7 +164,7 @@ async def test_the_brokers_page_has_every_broker_and_process(log_in: Client, gat
     page = await page_of(await log_in("reader"), "/brokers")
     assert board.snapshot is not None
     [broker] = board.snapshot.brokers
-    assert f'href="/broker/{broker.name}"' in page and "takes messages" in page
+    assert f'href="/broker/{broker.name}"' in page and "accepts messages" in page
     assert "process.web.state" in page
 
 
