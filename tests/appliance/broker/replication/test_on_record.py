@@ -7,7 +7,6 @@ import shutil
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -210,7 +209,7 @@ async def test_a_log_that_lost_its_end_proves_nothing(on_record: OnRecord) -> No
         assert (await on_record.term()).still_holds(two.controller.address, boot) is False
 
 
-async def _silent(*_: Any) -> bool:
+async def _silent(*_: object, **__: object) -> bool:
     """A master that publishes nothing more: it is gone before its slave leaves the set."""
     return False
 
