@@ -85,6 +85,7 @@ RUN = (
     ("alerts.md", "gantry ", HERE),
     ("backup.md", "gantry up", "tests/appliance/cli/backup/test_backup.py"),
     ("backup.md", "gantry backup 's3:", "tests/appliance/cli/backup/test_s3_place.py"),
+    ("backup.md", "gantry admin ha switchover", "tests/faults/failover/test_gantry_up.py"),
     ("backup.md", "gantry ", HERE),
     ("storage.md", "gantry ", HERE),
     ("troubleshooting.md", "gantry doctor", "tests/appliance/cli/doctor/test_running.py"),
