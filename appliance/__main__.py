@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -21,12 +22,14 @@ from appliance.process.parent_death import end_with_parent
 from gantrymq.errors import ConfigError, GantryError
 
 WITHOUT_COMMAND = "up"  # `gantry` and `gantry --brokers 2` start the appliance
+NOWHERE = logging.NullHandler()  # the SDK's log, unless the process has a log: commands say themselves what matters
 PRIVATE_UMASK = 0o077  # files are readable by their owner only, also in copies of the data folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     end_with_parent()
     os.umask(PRIVATE_UMASK)
+    logging.getLogger("gantrymq").addHandler(NOWHERE)
     out, err = TerminalText(sys.stdout), TerminalText(sys.stderr)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         return _run(list(sys.argv[1:] if arguments is None else arguments))

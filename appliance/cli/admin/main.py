@@ -33,7 +33,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
-import logging
 import sys
 
 from appliance.cli.admin.command import Command, Shown, add_command, ask_first, sentence
@@ -102,9 +101,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     common = {name: value for name, value in vars(arguments).items() if name not in ("noun", "rest")}
     parsed = parse(arguments.noun, arguments.rest, argparse.Namespace(**common))
-    sdk_logger = logging.getLogger("gantrymq")
-    level_before = sdk_logger.level
-    sdk_logger.setLevel(logging.CRITICAL)  # what matters is said by the command itself
     try:
         return asyncio.run(_execute(with_defaults(parsed)))
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -114,8 +110,6 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     except (GantryError, OSError) as exc:
         return _fail(exc, parsed)
-    finally:
-        sdk_logger.setLevel(level_before)
 
 
 def parse(noun: str, rest: list[str], common: argparse.Namespace | None = None) -> argparse.Namespace:

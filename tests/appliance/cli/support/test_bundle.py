@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -101,6 +103,13 @@ def test_no_planted_secret_is_in_the_bundle(
     assert "not gathered" in found["cluster.json"]  # nothing runs there
     leaked = [name for name, text in found.items() if "PLANTED" in text]
     assert leaked == [], [line for name in leaked for line in found[name].splitlines() if "PLANTED" in line]
+
+
+def test_where_nothing_runs_each_line_is_the_commands_own(tmp_path: Path) -> None:
+    """Not those that the SDK logs as well. In a process of its own: pytest takes what is logged in this one."""
+    command = [sys.executable, "-P", "-m", "appliance", "support-bundle", "--data", tmp_path]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [line.partition(":")[0] for line in done.stderr.splitlines()] == ["gantry support-bundle"]
 
 
 def test_a_part_that_can_not_be_freed_of_a_secret_is_left_out(planted: ApplianceConfig) -> None:
