@@ -227,7 +227,9 @@ def topic_kind(name: str, own_names: frozenset[str] = frozenset()) -> str:
 
 
 RATE_S = 60.0  # older looks count less and less, as members tell their own rates
-RATE_MIN = 0.05  # what is left of a rate that has ended
+# What is left of a rate that has ended: of one message in a look, after RATE_S. More would forget each message of a
+# slow topic before the next comes.
+RATE_MIN = math.exp(-1) / RATE_S
 
 
 def rated_since(known: float | None, since: float, at: float) -> float:

@@ -53,6 +53,16 @@ def test_a_rate_that_has_ended_ends_and_a_counter_that_went_back_has_none() -> N
     assert (mean_rate(-1, 5.0, 100.0), mean_rate(None, 5.0, 100.0), mean_rate(1, 0.0, 1.0)) == (None, None, None)
 
 
+@pytest.mark.parametrize(("every_s", "look_s"), [(2, 1.0), (8, 1.0), (20, 5.0)])
+def test_a_slow_rate_is_found_though_most_looks_see_nothing(every_s: int, look_s: float) -> None:
+    """A message every two seconds after a quiet hour, as delayed messages come: it was shown as 0 for ever."""
+    rate: float | None = 0.0
+    for look in range(1, int(600 / look_s)):
+        before, now = (look - 1) * look_s, look * look_s
+        rate = mean_rate(int(now / every_s) - int(before / every_s), look_s, rate)
+    assert rate == pytest.approx(1 / every_s, rel=0.2)
+
+
 def test_two_looks_at_once_at_a_topic_tell_no_rate() -> None:
     topic: Reading[TopicMetrics] | None = None
     rates = []
