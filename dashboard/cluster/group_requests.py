@@ -301,7 +301,9 @@ class GroupCalls:
 def no_lag(is_broadcasting: bool) -> str:
     """Why no broker knows a lag of a group without offsets."""
     if is_broadcasting:
-        return gettext("Broadcasting: each member keeps its own offsets, so the brokers know no lag.")
+        return gettext(
+            "Broadcasting: each member keeps its own offsets, so the brokers know neither the lag nor the rates."
+        )
     return gettext("it has no offsets yet")
 
 

@@ -50,8 +50,9 @@ def _no_member(detail: GroupDetail, seen: WatchedGroup) -> Iterator[Check]:
     if not detail.clients and not detail.is_partial:
         yield Check(
             Level.WARN,
-            gettext("No member is connected"),
-            gettext("%(count)s messages are waiting and the group has no members") % {"count": units.count(detail.lag)},
+            gettext("The group has no members"),
+            ngettext("%(count)s message is waiting", "%(count)s messages are waiting", detail.lag or 0)
+            % {"count": units.count(detail.lag)},
             gettext("Start its consumers, or check their logs."),
         )
 

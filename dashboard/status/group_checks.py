@@ -27,7 +27,9 @@ def group_problems(groups: Sequence[WatchedGroup], now: float) -> list[Check]:
     behind = [group for group in more if not _is_alone(group, now)]
     return [
         *(_problem(group, now) for group in named),
-        *_more(gettext("More consumer groups have no consumers"), gettext("more groups alone"), alone, Harm.STOPS),
+        *_more(
+            gettext("More consumer groups have no members"), gettext("more groups without members"), alone, Harm.STOPS
+        ),
         *_more(gettext("More consumer groups are behind"), gettext("more groups behind"), behind, Harm.SLOWS),
     ]
 
@@ -97,7 +99,7 @@ def _problem(group: WatchedGroup, now: float) -> Check:
     """Its title stays the same while the figures move: they are the evidence."""
     values, harm = {"group": group.name}, Harm.SLOWS
     if _is_alone(group, now):
-        title, members, harm = gettext("%(group)s has no consumers"), "", Harm.STOPS
+        title, members, harm = gettext("%(group)s has no members"), "", Harm.STOPS
         action = gettext(
             "No consumer reads its messages. Start its consumers; if the group is no longer needed, delete it."
         )

@@ -49,6 +49,7 @@ _KNOWN = {
     "steady": gettext_noop("steady"),
     "up to date": gettext_noop("up to date"),
     "broadcasting": gettext_noop("broadcasting"),
+    "clustering": gettext_noop("clustering"),
     "growing": gettext_noop("growing"),
     "shrinking": gettext_noop("shrinking"),
     # topics and messages

@@ -47,6 +47,7 @@ PHRASES = (
     ),
     Phrase(r"\bput(?:s|ting)? back\b", "resend; set back (a clock)"),
     Phrase(r"\bsilence[sd]?\b", "mute"),
+    Phrase(r"\b(?:has|have|with) no consumers\b|\bno (?:consumer is running|member is connected)\b", "has no members"),
     Phrase(r"\b(?:move|moves|moved|moving) (?:its|their|a|the|your|a group's) (?:position|place)s?\b", "reset offsets"),
     Phrase(r"\b(?:its|their|group's|no) (?:position|place)s? in\b", "offset"),
     Phrase(r"\bsuccessions?\b|\bhand(?:s|ed|ing)? over\b", "switchover, promotion"),

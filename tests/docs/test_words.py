@@ -64,6 +64,7 @@ def test_no_docstring_or_comment_has_a_riddle() -> None:
         ("The offsets may\nnot move.", ["may not"]),
         ("Run `gantry admin silences` or <code>ring</code>.", []),
         ("No more than 3, no more.", ["no more"]),
+        ("A group without members has no consumers.", ["has no consumers"]),
         ("alarm_networks stays, an alarm does not, a false alarm does.", ["alarm"]),
     ],
 )

@@ -81,7 +81,7 @@ async def show_group(admin: AdminClient, arguments: argparse.Namespace) -> Shown
         topic: data for each in members.by_broker.values() for topic, data in sorted(each.subscription_table.items())
     }
     rows = [(topic, data.expression_type, data.sub_string) for topic, data in subscriptions.items()]
-    lines += ["", *table(("subscribes to", "by", "expression"), rows, empty="no member is connected")]
+    lines += ["", *table(("subscribes to", "by", "expression"), rows, empty="no members")]
     clients = {
         one.client_id: (one.client_id, one.client_addr, one.language, str(one.version))
         for each in members.by_broker.values()

@@ -83,7 +83,7 @@ async def test_alerts_of_several_rules_about_one_group_are_one_line_of_the_overv
     assert kinds == {"group-behind", "group-alone"}, "each rule has channels of its own"
     verdict = judge(replace(board.snapshot or BEHIND, at=NOW + 70))
     assert [problem.title for problem in verdict.problems] == [verdict.sentence]
-    assert verdict.sentence == "orders-mail has no consumers"
+    assert verdict.sentence == "orders-mail has no members"
 
 
 async def test_an_alert_that_only_a_rule_opened_is_a_line_of_the_overview(transactional_db: None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,9 @@ async def test_no_lag_is_made_up_for_a_group_that_broadcasts(
             await browser.post("/preferences/language", {"language": language, "back": "/"})
             page = (await browser.get("/group/rest-casting")).content.decode()
             assert words in page and "up to date" not in page and "已追上" not in page, language
+            assert "data-history-points" not in page and "row.rest-casting.members" in page, "only what applies to it"
+            assert not re.findall(r'data-live="row.rest-casting.(?:lag|behind|in|out|zero|retries|dead)"', page)
+            assert (">broadcasting<" in page) == (language == "en"), "the model is said in the page's language, too"
         for verb, words in (("lag", "each member keeps its own offsets"), ("list", "kept by members")):
             args = ("rest-casting",) if verb == "lag" else ()
             ran = await asyncio.to_thread(run_gantry, capsys, "admin", "-n", gateway.namesrv, "groups", verb, *args)

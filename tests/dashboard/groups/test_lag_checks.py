@@ -71,7 +71,7 @@ def test_members_at_work_tell_why(loads: list[MemberLoad], title: str, evidence:
 
 
 def test_queues_and_rates_tell_why() -> None:
-    assert titles(group(clients=()), replace(STEADY, members=0)) == ["No member is connected"]
+    assert titles(group(clients=()), replace(STEADY, members=0)) == ["The group has no members"]
     assert titles(group(queue(0), queue(1, owner=None)), STEADY, *TWO) == ["1 queue without an owner"]
     skewed = lag_checks(group(queue(0, 900), queue(1, 5), queue(2, 5)), STEADY, TWO)
     assert [check.title for check in skewed] == ["One queue has most of the lag"]

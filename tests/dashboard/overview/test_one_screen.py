@@ -65,7 +65,7 @@ async def test_ten_brokers_are_one_screen(
         await AlertRow.objects.acreate(subject=str(number), level=2, title=title, text="", begun_at=now)
     await sync_to_async(append)([Change(who="anna", way=Way.PAGE, address="", action="topic created", target="orders")])
     problems = [
-        Check(Level.BAD, f"orders-application-{number} has no consumers", "24 min behind, 17 105 messages wait",
+        Check(Level.BAD, f"orders-application-{number} has no members", "24 min behind, 17 105 messages wait",
               "No consumer reads its messages. Start its consumers; if the group is no longer needed, delete it.")
         for number in range(PROBLEMS)
     ]  # fmt: skip

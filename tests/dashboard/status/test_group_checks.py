@@ -48,7 +48,7 @@ def test_groups_without_members_are_never_a_part_of_those_that_are_behind() -> N
     problems = judge(replace(CALM, groups=(*alone, BEHIND))).problems
     more = {problem.title: problem.about for problem in problems[5:]}
     assert more == {
-        "More consumer groups have no consumers": ("a5", "a6"),
+        "More consumer groups have no members": ("a5", "a6"),
         "More consumer groups are behind": ("orders-mail",),
     }
 
@@ -59,7 +59,7 @@ def test_a_group_without_members_is_an_alarm_after_a_while_and_only_when_message
     assert judge(replace(CALM, groups=(first,))).level is Level.GOOD
     later = watched(row, first, NOW + 61)
     verdict = judge(replace(CALM, at=NOW + 61, groups=(later,)))
-    assert verdict.sentence == "left has no consumers"
+    assert verdict.sentence == "left has no members"
     for change in ({"lag": 0}, {"members": 1}, {"members": None}, {"lag": None}):
         assert watched(replace(row, **change), later, NOW + 62).alone_since is None, change  # type: ignore[arg-type]
 

@@ -106,7 +106,7 @@ def _shown(group: str, moves: Sequence[QueueMove], *, is_online: bool | None) ->
     lines.append(f"{group} {would} {skipped:,} messages and {again} {repeated:,}")
     if is_online is not None:
         lines.append(
-            "running consumers were notified" if is_online else "no consumer is running: the offsets were written"
+            "running consumers were notified" if is_online else "the group has no members: the offsets were written"
         )
     document = {
         "group": group,
