@@ -82,7 +82,7 @@ COLUMNS: dict[str, tuple[str, Callable[[GroupRow], float | None]]] = {
     "lag": (gettext_noop("Lag"), lambda row: row.group.lag),
     "behind": (gettext_noop("Lag, time"), lambda row: row.group.lag_ms),
     "in": (gettext_noop("In/s"), lambda row: row.group.in_rate),
-    "out": (gettext_noop("Out/s"), lambda row: row.group.out_rate),
+    "out": (gettext_noop("Consumed/s"), lambda row: row.group.out_rate),
     "zero": (gettext_noop("Caught up in"), lambda row: row.seconds_to_zero),
     "members": (gettext_noop("Members"), lambda row: row.group.members),
     "retries": (gettext_noop("Retries"), lambda row: row.retries),

@@ -91,7 +91,7 @@ async def _charts(request: HttpRequest, name: str) -> list[Chart]:
     lag = (Line(gettext("lag"), name_for(GROUP_LAG, name), "lag"),)
     rates = (
         Line(gettext("in"), name_for(GROUP_IN, name), "in"),
-        Line(gettext("out"), name_for(GROUP_OUT, name), "out"),
+        Line(gettext("consumed"), name_for(GROUP_OUT, name), "out"),
     )
     return [
         await chart_of(gettext("Lag"), gettext("messages"), lag, span, principal),

@@ -61,7 +61,7 @@ COLUMNS: dict[str, Callable[[Line], object]] = {
 SORTS: dict[str, tuple[str, str]] = {
     "name": (gettext_noop("Topic"), "topic"),
     "rate": (gettext_noop("In/s"), "in_per_second"),
-    "out": (gettext_noop("Out/s"), "out_per_second"),
+    "out": (gettext_noop("Consumed/s"), "out_per_second"),
     "stored": (gettext_noop("Stored"), "stored"),
     "size": (gettext_noop("Size"), "size_bytes"),
     "groups": (gettext_noop("Groups"), "groups"),

@@ -22,7 +22,7 @@ async def charts(request: HttpRequest, name: str) -> HttpResponse:
     span, principal = range_of(request.GET.get("range", "")), request.principal  # type: ignore[attr-defined]
     rates = (
         Line(gettext("in"), name_for(TOPIC_IN, name), "in"),
-        Line(gettext("out"), name_for(TOPIC_OUT, name), "out"),
+        Line(gettext("consumed"), name_for(TOPIC_OUT, name), "out"),
     )
     lag = (Line(gettext("lag"), name_for(TOPIC_LAG, name), "lag"),)
     size = (Line(gettext("size"), name_for(TOPIC_SIZE, name), "in"),)

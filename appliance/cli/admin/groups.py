@@ -53,7 +53,7 @@ async def list_groups(admin: AdminClient, arguments: argparse.Namespace) -> Show
              "brokers": known[group]}
         )  # fmt: skip
     lines = table(
-        ("group", "members", "lag", "out/s", "topics"), rows, empty="no groups; --all shows system groups too"
+        ("group", "members", "lag", "delivered/s", "topics"), rows, empty="no groups; --all shows system groups too"
     )
     return Shown(documents, lines, [f"{group}: {failure}" for group, failure in failures.items()])
 
@@ -184,7 +184,7 @@ def _sum(progress: GroupProgress) -> str:
     text = f"lag {progress.lag:,}" if progress.lag is not None else "lag unknown"
     if unknown and progress.lag is not None:
         text += f", and unknown in {unknown} queue(s) the group never wrote an offset for"
-    return f"{text}; consumes {progress.consume_tps:,.1f} messages per second"
+    return f"{text}; {progress.consume_tps:,.1f} messages per second delivered to members"
 
 
 async def plan_create(admin: AdminClient, arguments: argparse.Namespace) -> Shown:

@@ -24,7 +24,7 @@ async def show_stats(admin: AdminClient, arguments: argparse.Namespace) -> Shown
     ]
     await _add_lag(admin, rows)
     cells = [(row.topic, row.group, row.in_tps, row.out_tps, row.in_today, row.out_today, row.lag) for row in rows]
-    columns = ("topic", "group", "in/s", "out/s", "in 24 h", "out 24 h", "lag")
+    columns = ("topic", "group", "in/s", "delivered/s", "in 24 h", "delivered 24 h", "lag")
     lines = table(columns, cells, empty="no traffic; --all shows silent topics too")
     troubles = [f"{topic}: {failure}" for topic, failure in failures.items() if not isinstance(failure, RouteNotFound)]
     return Shown(rows, lines, troubles)
