@@ -7,10 +7,11 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from appliance.broker.access.access_control import own_credentials
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.groups.consumer_groups import ConsumerManager
@@ -22,15 +23,25 @@ from appliance.broker.pop.leases import Key
 from appliance.broker.pop.modes import Mode, Modes
 from appliance.broker.pop.moving import Moving
 from appliance.broker.pop.redelivery import Redelivery, RedeliveryParts
-from appliance.broker.pop.routes import TopicRoutes
 from appliance.broker.pop.taking import Taking
 from appliance.errors import StartError
 from appliance.process.cooperative import in_slices
 from appliance.process.json_file import StateFileError
-from gantrymq.errors import MessageRejected
+from appliance.settings.roles import BrokerConfig
+from gantrymq.client.connection.routes import readable_queues
+from gantrymq.errors import GantryError, MessageRejected
+from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import pop_retry_topic
+from gantrymq.remoting.bodies import TopicRouteData
+from gantrymq.remoting.client import RemotingClient
+from gantrymq.remoting.codes import RequestCode, ResponseCode
+from gantrymq.remoting.command import RemotingCommand
 
 logger = logging.getLogger(__name__)
+
+FRESH_S = 30.0  # as long as RocketMQ's clients believe a route
+ROUTES_MAX = 10_000
+TIMEOUT_S = 3.0
 
 MODE = "mode"  # a record of the journal: ["mode", topic, group, name, share]
 MODE_QUEUE = -1  # in a key that stands for a mode
@@ -208,3 +219,49 @@ class PopService:
 def _most(counts: Counter[str]) -> str:
     """Of the groups with most."""
     return " ".join(f"{group}:{count}" for group, count in counts.most_common(GROUPS_TOLD)) or "none"
+
+
+class TopicRoutes:
+    """Where a topic lives, all brokers of it: an assignment is about all. addresses: of the name servers, now."""
+
+    def __init__(self, config: BrokerConfig, addresses: Callable[[], Sequence[str]]) -> None:
+        self._addresses = addresses
+        self._client = RemotingClient(
+            tls=config.outgoing_tls,
+            credentials=own_credentials(config),
+            connect_timeout_s=config.connect_timeout_ms / 1000,
+        )
+        self._known: dict[str, tuple[float, tuple[MessageQueue, ...]]] = {}
+
+    async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """All queues that consumers read, sorted; those known last while no name server answers. GantryError."""
+        known = self._known.get(topic)
+        if known is not None and time.monotonic() - known[0] < FRESH_S:
+            return known[1]
+        error: GantryError | None = None
+        for address in self._addresses():
+            request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic})
+            try:
+                answer = await self._client.invoke(address, request, timeout_s=TIMEOUT_S)
+                if answer.code != ResponseCode.SUCCESS:
+                    return ()
+                queues = tuple(sorted(readable_queues(topic, TopicRouteData.from_json(answer.body))))
+            except GantryError as exc:
+                error = exc
+                continue
+            if len(self._known) >= ROUTES_MAX:
+                self._known.clear()
+            self._known[topic] = time.monotonic(), queues
+            return queues
+        if known is not None:
+            return known[1]
+        if error is not None:
+            raise error
+        return ()
+
+    async def run(self) -> None:
+        """Close the connections at the end."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._client.close()

@@ -10,10 +10,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
-from dashboard.messages.bodies.json_tree import fold
 from dashboard.messages.bodies.registered import FORMS, registered_schema_of
 from dashboard.messages.bodies.schema_errors import NotOfSchema, SchemaError
 from dashboard.messages.bodies.schemas import schema_of
@@ -21,6 +21,8 @@ from dashboard.messages.bodies.unpack import messagepack, unpack
 from gantrymq.message import sysflag
 from gantrymq.message.model import MessageExt
 
+NODES_MAX = 2000  # more are a plain text: a page of thousands of folds is slow, and helps no reader
+DEPTH_MAX = 60
 TEXT_BYTES_MAX = 256 * 1024
 SHOWN_CHARS_MAX = 1 << 20  # of a decoded body: few bytes may become many lines
 HEX_BYTES_MAX = 4 * 1024
@@ -173,3 +175,44 @@ def _printable(value: Any) -> Any:
     except (ValueError, RecursionError):
         return None
     return value
+
+
+def fold(value: Any) -> SafeString | None:
+    """A pretty print whose objects and arrays fold without a script; copied, it is JSON. None: no object or array, too
+    deep, or too much."""
+    if not isinstance(value, dict | list) or _count(value, 0) > NODES_MAX:
+        return None
+    return _lines(value, "", "", "")
+
+
+def _count(value: Any, depth: int) -> int:
+    """How many values there are; more than NODES_MAX as soon as there are too many, or they are too deep."""
+    if not isinstance(value, dict | list):
+        return 1
+    if depth > DEPTH_MAX or len(value) > NODES_MAX:
+        return NODES_MAX + 1
+    total = 1
+    for item in value.values() if isinstance(value, dict) else value:
+        total += _count(item, depth + 1)
+        if total > NODES_MAX:
+            break
+    return total
+
+
+def _lines(value: Any, indent: str, key: str, comma: str) -> SafeString:
+    """One value with its key, from its indent to its line end."""
+    if not isinstance(value, dict | list) or not value:
+        return format_html("{}{}{}{}\n", indent, key, json.dumps(value, ensure_ascii=False), comma)
+    is_object = isinstance(value, dict)
+    if isinstance(value, dict):
+        items = [(f"{json.dumps(name, ensure_ascii=False)}: ", item) for name, item in value.items()]
+    else:
+        items = [("", item) for item in value]
+    inner = format_html_join(
+        "", "{}", ((_lines(item, indent + "  ", name, "," if at < len(items) - 1 else ""),)
+                   for at, (name, item) in enumerate(items)),
+    )  # fmt: skip
+    return format_html(
+        '<details open><summary data-n="{}">{}{}{}<span>\n</span></summary>{}</details>{}{}{}\n',
+        len(items), indent, key, "{" if is_object else "[", inner, indent, "}" if is_object else "]", comma,
+    )  # fmt: skip

@@ -15,7 +15,7 @@
     batch, stream    Spark's readers
     store_place, store_queue, store_read    a store folder: its queues, what a task reads
     cluster_place, cluster_read             a cluster, through the pull protocol: the same
-    sink, sink_rows                         DataFrame to topic
+    sink                                    DataFrame to topic
 
 Spark's planner calls a place for the ends of the queues and cuts ranges into partitions; a task reads its own with
 bounded memory, and rows become Arrow columns without a Python object each.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from appliance.bench.generator.plan import plan_of
+from appliance.bench.generator.drive import plan_of
 from appliance.bench.load_spec import LoadSpec
 from gantrymq.errors import ConfigError
 from gantrymq.message.properties import decode_properties

@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dashboard.messages.bodies.body_view import view_body
-from dashboard.messages.bodies.json_tree import DEPTH_MAX, NODES_MAX, fold
+from dashboard.messages.bodies.body_view import DEPTH_MAX, NODES_MAX, fold, view_body
 from dashboard.messages.bodies.unpack import UNPACKED_BYTES_MAX, messagepack, unpack
 from dashboard.messages.message_views import BODY_BYTES_MAX, python_of
 from gantrymq.message.compression import compress_body

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gantrymq.contrib.spark.options import READING, Connection, Options, connection_of, read_options
-from gantrymq.contrib.spark.sink_rows import write_options
+from gantrymq.contrib.spark.sink import write_options
 from gantrymq.errors import ConfigError
 
 SPARKS_REDACTION = r"(?i)secret|password|token|access[.]?key"  # the default of spark.redaction.regex
