@@ -5,7 +5,9 @@ its slaves. A request that fails so is reported here. The route is asked for at 
 until it shows another address, or nothing has been reported for a while. Who waits to try again is woken then.
 
 However many report, a broker has one question on its way at a time, and a client one for all its brokers: after a
-report some eight in the first two seconds, later one a second.
+report some eight in the first two seconds, later one a second. A slave that becomes the master leaves the route before
+it is in it again, and on a busy machine that takes a second or two: once an answer shows other members, the next two
+seconds are as the first ones.
 """
 
 from __future__ import annotations
@@ -117,7 +119,7 @@ class Moves:
 
     async def _seek(self, broker_name: str) -> None:
         loop = asyncio.get_running_loop()
-        began, questions = loop.time(), 0
+        began, questions, members = loop.time(), 0, self._routes.members(broker_name)
         if began - self._ended_at.get(broker_name, -SEEK_S) < SEEK_S:
             began -= SOON_S
         try:
@@ -126,6 +128,9 @@ class Moves:
                 if not self.is_at_fault(broker_name, report.address):
                     return
                 questions += 1
+                before, members = members, self._routes.members(broker_name)
+                if members != before:
+                    began = loop.time()
                 await asyncio.sleep(pause_after(questions, loop.time() - began) * random.uniform(0.5, 1.0))
             self._ended_at[broker_name] = loop.time()
         finally:

@@ -157,11 +157,15 @@ class Routes:
 
     def address(self, broker_name: str, broker_id: int = 0) -> str | None:
         """The address of a broker's master (or of the one with that id), None when it is not known."""
-        return self._addresses.get(broker_name, {}).get(broker_id)
+        return self.members(broker_name).get(broker_id)
+
+    def members(self, broker_name: str) -> dict[int, str]:
+        """Where a broker's master and slaves serve, by broker id."""
+        return self._addresses.get(broker_name, {})
 
     def address_to_read(self, broker_name: str, broker_id: int = 0) -> tuple[str, bool] | None:
         """An address to pull from and whether it is the master's. Without that id: the address of the lowest one."""
-        found = self._addresses.get(broker_name)
+        found = self.members(broker_name)
         if not found:
             return None
         if broker_id not in found:

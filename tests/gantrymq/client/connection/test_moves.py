@@ -34,6 +34,7 @@ class Group:
 
     def __init__(self) -> None:
         self.master = ""
+        self.slave = "127.0.0.1:1"  # shown while there is no master
         self.has_handed_over = False
         self.hangs_up = False
         self.is_silent = False
@@ -47,7 +48,7 @@ class Group:
             writer.write(request.reply(ResponseCode.TOPIC_NOT_EXIST).encode())
             return
         self.asked += 1
-        addresses = {0: self.master} if self.master else {1: "127.0.0.1:1"}
+        addresses = {0: self.master} if self.master else {1: self.slave}
         route = TopicRouteData([BrokerData("c", "a", addresses)], [QueueData("a", 1, 1, 6)])
         writer.write(request.reply(body=route.to_json()).encode())
 
@@ -285,6 +286,28 @@ async def test_the_end_of_a_transaction_goes_to_the_new_master() -> None:
 )
 def test_what_a_broker_that_moved_looks_like(failure: GantryError, may: bool) -> None:
     assert may_have_moved(failure) is may
+
+
+async def test_they_are_frequent_again_once_the_members_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slave that is about to be the master has left."""
+    elapsed: list[float] = []
+
+    def pause_after(questions: int, elapsed_s: float) -> float:
+        elapsed.append(elapsed_s)
+        return 0.01
+
+    monkeypatch.setattr("gantrymq.client.connection.moves.pause_after", pause_after)
+    async with members() as (group, names, _old, new), Producer(names) as producer:
+        await producer.send(Message("T", b"before"))
+        group.has_handed_over, group.hangs_up, group.master = True, True, ""
+        sending = asyncio.create_task(producer.send(Message("T", b"after"), timeout_s=7200))
+        await until(lambda: len(elapsed) > 9)
+        same, group.slave = len(elapsed), "127.0.0.1:2"
+        await until(lambda: len(elapsed) > same + 9)
+        group.master = new
+        await sending
+    assert elapsed[1:same] == sorted(elapsed[1:same]), "the first answer shows that the master has left"
+    assert min(elapsed[same:]) < elapsed[same - 1]
 
 
 def test_questions_become_rarer() -> None:
