@@ -8,7 +8,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from appliance.bench.maven import rocketmqs
@@ -34,6 +34,7 @@ FIGURES = {
     "deliveries_s": "no delivery",
     "struck_sends_s": "accepted by the struck name",
     "struck_deliveries_s": "delivered of the struck name",
+    "routed_s": "its new master in the routes",
 }
 
 
@@ -80,9 +81,10 @@ def one_loss(folder: Path, group: Group, wanted: Sequence[str], blow: str, numbe
             found = {name: gaps_of(program, lost_ms, "a") for name, program in programs.items()}
             if all(each.struck_deliveries_s is not None for each in found.values()):
                 break
+        routed_s = group.routed_s(lost_ms)
         heal(group, master, blow)
     group.master()
-    return found
+    return {name: replace(each, routed_s=routed_s) for name, each in found.items()}
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import statistics
 from collections.abc import Iterable, Sequence
@@ -26,13 +27,15 @@ class Got(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Gaps:
     """Seconds after a loss. Of any broker name: the longest time without an accepted send, and without a delivery. Of
-    the struck one: until the first send that began after the loss was accepted, and until such a message came. None:
-    that did not happen while the client was watched."""
+    the struck one: until the first send that began after the loss was accepted, and until such a message came; and what
+    of it no client can shorten, until the name server had another master. None: that did not happen while the client
+    was watched."""
 
     sends_s: float | None
     deliveries_s: float | None
     struck_sends_s: float | None
     struck_deliveries_s: float | None
+    routed_s: float | None = None
 
 
 def gaps(sent: Sequence[Sent], got: Sequence[Got], lost_ms: int, struck: str) -> Gaps:
@@ -44,6 +47,14 @@ def gaps(sent: Sequence[Sent], got: Sequence[Got], lost_ms: int, struck: str) ->
         _first([each.ended_ms for each in later.values()], lost_ms),
         _first([each.at_ms for each in got if each.number in later], lost_ms),
     )
+
+
+def routed_s(log: Iterable[str], lost_ms: int, struck: str) -> float | None:
+    """When a master of that broker name registered next, as the log of the name server has it."""
+    words = {"event=broker_registered", f"broker_name={struck}", "broker_id=0"}
+    lines = (line for line in log if words <= set(line.split()))
+    times = (datetime.datetime.fromisoformat(line[:23]).timestamp() - lost_ms / 1000 for line in lines)
+    return next((each for each in times if each > 0), None)
 
 
 def _longest(times_ms: Iterable[int], lost_ms: int) -> float | None:

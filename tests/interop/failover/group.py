@@ -16,6 +16,7 @@ from tests.faults.kit.network import Network
 from tests.faults.kit.nodes import BROKERS, Node
 from tests.faults.kit.replicas import SYNC, Replica, is_on_record, make_topic, settled
 from tests.harness import LocalCluster
+from tests.interop.failover.gaps import routed_s
 from tests.waiting import wait_until
 
 QUEUES = 4
@@ -122,6 +123,11 @@ class Group:
             return term is not None and len(term.holders) == 3
 
         wait_until(have_joined)
+
+    def routed_s(self, lost_ms: int) -> float | None:
+        """Seconds from the loss of the master until the name server had the next one."""
+        with (self.first.home / "namesrv.log").open() as log:
+            return routed_s(log, lost_ms, self.first.broker_name)
 
     def owners(self) -> list[str]:
         """The master of each epoch on record."""
