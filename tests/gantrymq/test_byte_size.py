@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
 
 import pytest
 
 from dashboard.cluster import units
 from gantrymq.byte_size import readable
+from tests.conftest import require_tool
 from tests.source_files import ROOT, sources
 
 EXACT = ("runtime_info.py", "restore.py")  # RocketMQ's own way, which its tools read; a length that must be equal
@@ -41,6 +43,17 @@ def test_the_charts_say_a_size_as_the_pages_do() -> None:
     assert [readable(1 << 10 * power).split()[1] for power in range(8)] == [*names, names[-1]]
     below = math.nextafter(float(step[1]), 0)
     assert (readable(below), readable(float(step[1]))) == ("1023 B", "1.0 KiB")
+
+
+def test_the_labels_of_an_axis_differ() -> None:
+    """Of a slave that is in sync it said 0 B, 1 B and 1 B."""
+    script = (ROOT / "dashboard/static/dashboard/history.js").read_text(encoding="utf-8")
+    functions = script.partition("(() => {")[2].partition("const escaped")[0]
+    asked = """for (const unit of ["B", "B/s", "messages"]) for (const most of [0, 1, 3, 474, 1025]) {
+        const top = niceMax(most, unit); console.log([0, top / 2, top].map((at) => short(at, unit)).join()); }"""
+    node = [str(require_tool("node", "it runs the scripts of pages")), "-e", functions + asked]
+    lines = subprocess.run(node, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    assert len(lines) == 15 and [line for line in lines if len(set(line.split(","))) != 3] == []
 
 
 def test_no_module_says_a_size_by_hand() -> None:

@@ -5,6 +5,7 @@
   const BYTES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];  // the unit, and "B/s", as a chart names it
   const niceMax = (value, unit) => {
     let scale = 1;
+    value = Math.max(value, isBytes(unit) ? 1024 : 1);  // half a byte has no label of its own
     if (isBytes(unit)) while (value / scale >= 1024) scale *= 1024;
     const power = scale * 10 ** Math.floor(Math.log10(value / scale));
     return [1, 2, 4, 5, 10].find((step) => step * power >= value) * power;
@@ -55,7 +56,7 @@
       if (!width || !this.points.length) return;
       const zones = window.gantryTimes.axisZones(this.points.at(-1)[0]), bottom = 5 + zones.length * LINE;
       const begin = this.points[0][0], end = this.points.at(-1)[0] + this.step, span = end - begin;
-      const most = niceMax(Math.max(1, ...this.points.flatMap((point) => point.slice(1).map((value) => value ?? 0))), this.unit);
+      const most = niceMax(Math.max(0, ...this.points.flatMap((point) => point.slice(1).map((value) => value ?? 0))), this.unit);
       const x = (at) => LEFT + ((at - begin) / span) * (width - LEFT - 2);
       const y = (value) => TOP + (1 - value / most) * (height - TOP - bottom);
       Object.assign(this, { x, width, begin, span });
