@@ -86,11 +86,10 @@ def is_changed(row: BrokerSetting) -> bool:
 def in_sections(rows: Iterable[BrokerSetting]) -> list[SettingsSection]:
     """What was changed first, then section by section, each with what can be changed first."""
     shown = list(rows)
-    changed = [row for row in shown if is_changed(row)]
-    found = [SettingsSection(CHANGED, gettext("Changed"), tuple(changed))] if changed else []
     titles = {key: title for key, (title, _) in SECTIONS.items()} | {NO_EFFECT: gettext_noop("Without effect here")}
-    for key, title in titles.items():
-        of_section = [row for row in shown if not is_changed(row) and section_of(row.key) == key]
+    found = []
+    for key, title in {CHANGED: gettext_noop("Changed"), **titles}.items():
+        of_section = [row for row in shown if (CHANGED if is_changed(row) else section_of(row.key)) == key]
         if of_section:
             of_section.sort(key=lambda row: row.refusal is not None)  # a stable sort: by key in each half
             found.append(SettingsSection(key, gettext(title), tuple(of_section)))

@@ -161,13 +161,13 @@ def _table(
         row
         for row in rows
         if row.key in problems
-        or ((words in row.key.lower() or words in row.doc.lower()) and (not differing or not row.is_default))
+        or ((words in row.key.lower() or words in row.doc.lower()) and (not differing or is_changed(row)))
     ]
     known = {row.key for row in rows}
     return {
         "q": part,
         "differing": differing,
-        "count_differing": sum(not row.is_default for row in rows),
+        "count_differing": sum(is_changed(row) for row in rows),
         "sections": in_sections(seen),
         "wanted": wanted,
         "problems": problems,

@@ -126,7 +126,7 @@ def _refusal(key: str) -> str | None:
     if _SECRET.search(key):
         return gettext("a secret: never shown, never changed by a request")
     if _NEVER.search(key):
-        return gettext("names a file, a folder, an address or a guard: never changed by a request, edit the file")
+        return gettext("a path, an address or a safeguard: never changed by a request, edit the file")
     if key in _known():
         return gettext("read at the start: edit the file and restart")
     if key in IGNORED:

@@ -10,7 +10,7 @@ from typing import Any
 from django import template
 from django.conf import settings
 from django.template import Context
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, ngettext
 
@@ -244,6 +244,12 @@ def pairs(text: str) -> list[list[str]]:
 def split(text: str) -> list[str]:
     """ "a,b" → [a, b], for loops over what a template itself names."""
     return text.split(",")
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """A name that a narrow column breaks after its dots."""
+    return format_html_join(mark_safe(".<wbr>"), "{}", ((part,) for part in name.split(".")))
 
 
 @register.filter

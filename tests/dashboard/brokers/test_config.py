@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -103,6 +104,18 @@ async def test_a_changed_setting_says_by_whom_and_goes_back_to_its_default(log_i
     _, told = await api.call("get", f"/brokers/{own.broker.config.broker_name}/settings")
     [row] = [one for one in told["items"] if one["key"] == "fileReservedTime"]
     assert (row["source"], row["changed_by"]) == ("changed while it runs", "admin")
+
+
+async def test_all_pages_count_the_same_settings_as_changed(log_in: Client, own: ServingCluster) -> None:
+    """Those that follow from others, or have no effect, were counted beside the filter and nowhere else."""
+    client = await log_in(Role.ADMIN)
+    await client.post(address(own), {"set.fileReservedTime": "5", "do": "save"})
+    counted = re.search(r"([0-9]+)\s+settings?</summary>", (await client.get("/settings")).content.decode())
+    page = (await client.get(address(own) + "?show=differing")).content.decode()
+    rows = page.count('<th scope="row"')
+    assert counted is not None and int(counted[1]) == rows == 1 and f"not the default ({rows})" in page
+    assert re.findall("<details.* id=.section-([a-z]+)", page) == ["changed"]
+    assert "rocketmq.<wbr>broker.<wbr>diskSpaceWarningLevelRatio" in (await client.get(address(own))).content.decode()
 
 
 async def test_every_setting_is_there_and_only_allowed_ones_have_a_field(log_in: Client, own: ServingCluster) -> None:

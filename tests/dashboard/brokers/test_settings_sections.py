@@ -29,9 +29,9 @@ def test_each_setting_has_a_section_and_a_new_one_is_put_into_one_by_hand() -> N
 
 def test_what_was_changed_comes_first_and_what_has_no_effect_last() -> None:
     ignored = next(iter(IGNORED))
-    values = {"fileReservedTime": "5", "deleteWhen": "04", "listenPort": "10911", ignored: "1"}
+    values = {"brokerIP1": "10.0.0.7", "fileReservedTime": "5", "deleteWhen": "04", "listenPort": "10911", ignored: "1"}
     sections = in_sections(broker_settings(values))
     assert [section.key for section in sections] == [CHANGED, "retention", "network", NO_EFFECT]
-    assert [row.key for row in sections[0].rows] == ["fileReservedTime"]
+    assert [row.key for row in sections[0].rows] == ["fileReservedTime", "brokerIP1"], "what can be changed, first"
     assert [row.key for row in sections[1].rows] == ["deleteWhen"], "a setting stands in one place"
     assert (sections[1].changeable, sections[2].changeable) == (1, 0)

@@ -58,7 +58,7 @@ async def test_an_administrator_switches_over(brokers: Group, log_in: Client, ca
         address, agreed = f"127.0.0.1:{two.port}", hidden_of(shown)
         assert shown.status_code == 200 and f"Switch over to {address}?" in text_of(shown)
         assert f"switchover broker-a --to {address}" in text_of(shown)
-        assert "No etcd gives out the numbers of epochs, so they are not safe" in text_of(shown)
+        assert "Without etcd, nothing coordinates epoch numbers" in text_of(shown)
         assert (await client.post(PAGE, agreed | {"typed_name": "broker-b"})).status_code == 422
         overtaken = await client.post(PAGE, agreed | NAME | {"seen": agreed["seen"] + "9"})
         assert overtaken.status_code == 422 and "It has changed since" in text_of(overtaken)
