@@ -85,8 +85,15 @@ async def imported(gateway: Gateway, text: str, asker: Asker, *, delete: bool, d
         return Imported(plan, tuple(dealt), work.secrets)
 
 
+async def items_in(text: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """`items_of` a text, read off the loop. In asyncio.to_thread it would not know the language of the page, which
+    asgiref keeps. Raises DocumentRefused.
+    """
+    return items_of(await sync_to_async(read, thread_sensitive=False)(text))
+
+
 async def _planned(gateway: Gateway, text: str, *, delete: bool) -> tuple[Plan, Found]:
-    wanted = items_of(await asyncio.to_thread(read, text))
+    wanted = await items_in(text)
     there = await found(gateway, wanted.keys() | ({"alert_channels"} if "alert_rules" in wanted else set()))
     for section, why in there.why_not.items():
         raise DocumentRefused(f"{section}: {why}")

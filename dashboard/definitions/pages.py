@@ -6,7 +6,6 @@ the brokers have a form: it makes a document, whose preview says who loses what.
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -22,8 +21,8 @@ from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import GatewayError
 from dashboard.cluster.gateway import gateway
 from dashboard.definitions.api import facts_of
-from dashboard.definitions.document import DocumentRefused, as_text, items_of, read
-from dashboard.definitions.importing import exported, imported, planned
+from dashboard.definitions.document import DocumentRefused, as_text
+from dashboard.definitions.importing import exported, imported, items_in, planned
 from dashboard.definitions.plan import Plan
 from dashboard.definitions.reading import found
 from dashboard.definitions.schemas import (
@@ -138,7 +137,7 @@ async def accounts(request: HttpRequest) -> HttpResponse:
 
 async def _only_account(text: str, key: str) -> dict[str, Any]:
     """The account of a document that its own form made, and of no other. Raises DocumentRefused."""
-    sections = items_of(await asyncio.to_thread(read, text))
+    sections = await items_in(text)
     if sections.keys() != {"accounts"} or sections["accounts"].keys() != {key}:
         raise DocumentRefused(gettext("This is not a preview of %(name)s. Nothing was changed.") % {"name": key or "?"})
     return sections["accounts"][key]

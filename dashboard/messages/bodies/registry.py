@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
-from django.utils.translation import gettext
+from django.utils.translation import gettext_noop
 
 from dashboard.messages.bodies.schema_errors import SchemaError
 from dashboard.outward.http_call import Call, Request
@@ -77,7 +77,7 @@ class SchemaRegistry:
         """Raises SchemaError: why it is not there, or that it was not asked for yet."""
         found = self._fresh(path)
         if found is None:
-            raise SchemaError(gettext("The schema registry has not been asked for %(path)s yet.") % {"path": path})
+            raise SchemaError(gettext_noop("The schema registry has not been asked for %(path)s yet."), path=path)
         if isinstance(found, SchemaError):
             raise found
         return found
@@ -96,7 +96,7 @@ class SchemaRegistry:
         except SchemaError as exc:
             found = exc
         except TimeoutError:
-            found = SchemaError(gettext("The schema registry does not answer in time."))
+            found = SchemaError(gettext_noop("The schema registry does not answer in time."))
         finally:
             look.close()
         self._known[path] = (time.monotonic() + (KEPT_S if isinstance(found, Registered) else FAILED_S), found)
@@ -137,11 +137,11 @@ class _Look:
             try:
                 name, subject, version = str(reference["name"]), str(reference["subject"]), int(reference["version"])
             except (KeyError, TypeError, ValueError) as exc:
-                raise SchemaError(gettext("The schema registry's answer can't be read.")) from exc
+                raise SchemaError(gettext_noop("The schema registry's answer can't be read.")) from exc
             if name in parts:
                 continue
             if len(parts) >= PARTS_MAX:
-                raise SchemaError(gettext("The schema refers to too many others."))
+                raise SchemaError(gettext_noop("The schema refers to too many others."))
             parts[name] = ""  # one that refers to itself ends here
             found = self._asked(f"/subjects/{quote(subject, safe='')}/versions/{version}{suffix}")
             self._add_parts(found, suffix, parts)
@@ -150,23 +150,23 @@ class _Look:
 
     def _asked(self, path: str) -> dict[str, Any]:
         if self._is_closed:
-            raise SchemaError(gettext("The schema registry does not answer in time."))
+            raise SchemaError(gettext_noop("The schema registry does not answer in time."))
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"} | self._account()
         self._call = Call(Request("GET", self._url + path, headers), _resolve, ANSWER_BYTES_MAX)
         try:
             answer = self._call.send()
         except (TargetRefused, NotResolved, OSError, http.client.HTTPException) as exc:
             told = {"why": str(exc) or type(exc).__name__}
-            raise SchemaError(gettext("The schema registry does not answer: %(why)s.") % told) from exc
+            raise SchemaError(gettext_noop("The schema registry does not answer: %(why)s."), **told) from exc
         if answer.status != HTTPStatus.OK:
             told = {"path": path, "status": str(answer.status)}
-            raise SchemaError(gettext("The schema registry answers %(status)s for %(path)s.") % told)
+            raise SchemaError(gettext_noop("The schema registry answers %(status)s for %(path)s."), **told)
         try:
             found = json.loads(answer.body) if answer.is_whole else None
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise SchemaError(gettext("The schema registry's answer can't be read."))
+            raise SchemaError(gettext_noop("The schema registry's answer can't be read."))
         return found
 
     def _account(self) -> dict[str, str]:
@@ -177,7 +177,7 @@ class _Look:
                 secret = file.read(SECRET_BYTES_MAX).strip()
         except OSError as exc:
             told = {"file": self._secret_file, "why": exc.strerror or type(exc).__name__}
-            raise SchemaError(gettext("The schema file %(file)s can't be read: %(why)s.") % told) from exc
+            raise SchemaError(gettext_noop("The schema file %(file)s can't be read: %(why)s."), **told) from exc
         return {"Authorization": f"Basic {base64.b64encode(secret).decode()}"}
 
 

@@ -381,16 +381,17 @@ async def test_an_account_that_was_not_saved_is_said_in_its_own_form(
     gateway, _running = guarded_gateway
     client = await browser_of(admin)
     await client.post("/preferences/language", {"language": language, "back": "/"})
-    saved, changed, other, failed, box = {
+    saved, changed, other, failed, box, no_yaml = {
         "en": ("The account is saved", "Something changed after the preview", "This is not a preview of shop-app",
-               "Saving the account failed", "Import a document"),
-        "zh-hans": ("账号已保存", "预览之后情况有变", "这不是 shop-app 的预览", "账号保存失败", "导入文档"),
+               "Saving the account failed", "Import a document", "This is not YAML"),
+        "zh-hans": ("账号已保存", "预览之后情况有变", "这不是 shop-app 的预览", "账号保存失败", "导入文档",
+                    "这不是 YAML"),
     }[language]  # fmt: skip
     fields = {"access_key": "shop-app", "default_topic_perm": "DENY", "default_group_perm": "DENY"}
     typed = hidden_in((await client.post("/accounts", fields | {"topic_perms": "orders=SUB"})).content.decode())
     two = text_of(accounts=[{"access_key": "shop-app"}, {"access_key": "another"}])
     for posted, words in (
-        ({"text": two}, other), ({"text": text_of(topics=[{"name": "t"}])}, other), ({"text": "- ]"}, "error-line"),
+        ({"text": two}, other), ({"text": text_of(topics=[{"name": "t"}])}, other), ({"text": "- ]"}, no_yaml),
         ({"access_key": "another"}, other.replace("shop-app", "another")),
     ):  # fmt: skip
         answer = await client.post("/accounts", typed | posted)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.utils import translation
 
 from dashboard.cluster.message_query import understand
 from dashboard.messages.bodies import registry, schemas
@@ -140,6 +141,8 @@ async def test_what_the_registry_does_not_say_is_said_and_asked_once(
         shown = view_body(message("any", body))
         assert why in (shown.note or "") and "hex" in shown.forms
     assert len(asked) == 1, "neither again, nor where it leads to"
+    with translation.override("zh-hans"):
+        assert why not in str(view_body(message("any", body)).note), "what was noted for all is said in each language"
 
 
 async def test_one_look_asks_for_a_few_schemas_only(asked: list[tuple[str, str]]) -> None:
