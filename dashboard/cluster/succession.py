@@ -20,7 +20,8 @@ from dashboard.cluster.errors import (
     NotAllowed,
     explain,
 )
-from dashboard.language.sentences import gettext
+from dashboard.language.sentences import gettext, joined
+from dashboard.language.told import told_in_words
 from gantrymq.client.admin.failover import FailoverStatus
 from gantrymq.client.admin.members import Member
 from gantrymq.client.admin.promotion import Promotion
@@ -130,7 +131,7 @@ class SuccessionCalls:
         except ConfigError as exc:
             return Succession(broker_name, members, master, None, str(exc))
         except CALL_ERRORS as exc:
-            raise BrokerUnreachable(f"{broker_name}: {explain(exc)}") from exc
+            raise BrokerUnreachable(_said_of(broker_name, exc)) from exc
         return Succession(broker_name, members, master, promotion, accepts_unknown=accepts_unknown and master is None)
 
     async def change(self, succession: Succession) -> Changed:
@@ -148,7 +149,7 @@ class SuccessionCalls:
                     lambda admin: admin.succession.switch_over(master, promotion), CHANGE_TIMEOUT_S
                 )
         except (GantryError, OSError, TimeoutError) as exc:
-            raise NoSuccessor(f"{succession.broker_name}: {explain(exc)}") from exc
+            raise NoSuccessor(_said_of(succession.broker_name, exc)) from exc
         with contextlib.suppress(ClusterUnreachable, TimeoutError):  # the change is made: pages follow when they can
             async with timeout(SHOWN_TIMEOUT_S):
                 await self._until_registered(changed)
@@ -194,7 +195,7 @@ class SuccessionCalls:
         try:
             members = await self._calls.call(lambda admin: admin.succession.view(broker_name), LOOK_TIMEOUT_S)
         except CALL_ERRORS as exc:
-            raise BrokerUnreachable(f"{broker_name}: {explain(exc)}") from exc
+            raise BrokerUnreachable(_said_of(broker_name, exc)) from exc
         return Settlement(broker_name, members)
 
     async def settle(self, broker_name: str, keep: str, *, accepts_unknown: bool = False) -> Changed:
@@ -205,7 +206,7 @@ class SuccessionCalls:
                 CHANGE_TIMEOUT_S,
             )
         except (GantryError, OSError, TimeoutError) as exc:
-            raise NoSuccessor(f"{broker_name}: {explain(exc)}") from exc
+            raise NoSuccessor(_said_of(broker_name, exc)) from exc
 
     async def _check_name(self, broker_name: str) -> None:
         cluster = await self._calls.cluster(max_age_s=CLUSTER_MAX_AGE_S)
@@ -231,4 +232,9 @@ def _refusal(broker_name: str, exc: Exception, otherwise: type[GatewayError]) ->
             % {"name": broker_name}
         )
     kind = NotAllowed if isinstance(exc, ResponseError) else otherwise
-    return kind(f"{broker_name}: {explain(exc)}")
+    return kind(_said_of(broker_name, exc))
+
+
+def _said_of(broker_name: str, exc: Exception) -> str:
+    """What a broker answered, or why none did, in the language of the page."""
+    return joined([broker_name, told_in_words(explain(exc))], ": ")

@@ -1,5 +1,6 @@
 """Sentences that rows keep in English without their code, known again by their text: what stands in the audit log,
-which is hashed, and what processes of the appliance write about themselves, or brokers about etcd and failover.
+which is hashed, what processes of the appliance write about themselves, or brokers about etcd and failover, and what
+speaks against a promotion or switchover.
 """
 
 from __future__ import annotations
@@ -16,30 +17,39 @@ _NUMBER, _SIZE, _MOMENT = r"-?[\d,]+", r"[\d.,]+ \w+", r"[\d: -]+"
 _VALUES = {
     "address": r"address unknown|\S+",
     "begin": _MOMENT,
+    "beginning": _NUMBER,
     "broker": r"\S+",
     "bytes": _SIZE,
     "changes": _NUMBER,
     "cluster": r"[\da-f]+",
+    "count": _NUMBER,
     "code": _NUMBER,
     "end": _MOMENT,
     "epoch": _NUMBER,
     "full": _NUMBER,
+    "gone": r"[\d.]+",
     "group": r"\S+",
+    "heard": r"[\d.]+|never",
     "held": _SIZE,
     "highest": _NUMBER,
     "hours": _NUMBER,
     "kept": _NUMBER,
+    "leave": r"[\d.e+]+",
     "lost": _NUMBER,
+    "master": r"\S+",
     "member": _NUMBER,
     "members": r"none|\d+(?:, \d+)*",
     "most": _SIZE,
     "name": r"\S+",
+    "names": r"\S+(?:, \S+)*",
     "offset": _NUMBER,
     "own": r"\S+",
+    "rival": ".+",
     "room": _SIZE,
     "seconds": r"[\d.e+]+",
     "signal": r"SIG\w+|signal \d+",
     "size": _SIZE,
+    "slave": r"\S+",
     "store": r"\S+",
     "time": _MOMENT,
     "who": ".+",
@@ -139,6 +149,61 @@ _SAID = (
     # runs that resend dead letters
     gettext_noop("This is a fault in GantryMQ. The web process's log has the details."),
     gettext_noop("The account %(name)s can no longer resend dead letters."),
+    # what speaks against a promotion or a switchover
+    gettext_noop("%(address)s is not a slave of %(broker)s that answers"),
+    gettext_noop("no slave of %(broker)s answers"),
+    gettext_noop("no master of %(broker)s answers: promote a slave instead"),
+    gettext_noop("%(slave)s is not copying: %(why)s"),
+    gettext_noop("%(slave)s is %(count)s bytes behind: let it catch up first"),
+    gettext_noop("%(master)s is of epoch %(epoch)s, %(slave)s of epoch %(own)s"),
+    gettext_noop("%(address)s is there, and refuses to say what it is: stop it, or use an account that may ask"),
+    gettext_noop("%(address)s knows of a rival, epoch %(rival)s: `gantry admin settle` decides first"),
+    gettext_noop("%(address)s answers, and is the master of epoch %(epoch)s: use a switchover, or stop it first"),
+    gettext_noop(
+        "%(address)s answers, and is the master: use a switch-over if it is one of GantryMQ; fence one of Apache "
+        "RocketMQ (`gantry admin config set --broker NAME brokerRole=SLAVE`), and stop it once its slave has its "
+        "whole log"
+    ),
+    gettext_noop("%(address)s has %(count)s bytes more of the log than %(slave)s"),
+    gettext_noop("%(slave)s lacks %(count)s bytes that were confirmed: %(names)s was in sync with its master"),
+    gettext_noop("%(slave)s lacks %(count)s bytes that the master had %(heard)s s ago"),
+    gettext_noop(
+        "%(slave)s knows no epochs: it has not followed a master of GantryMQ yet. If Apache RocketMQ's was its master, "
+        "use --from-apache"
+    ),
+    gettext_noop(
+        "%(address)s was in sync with the master and does not answer: it may have messages that %(slave)s lacks"
+    ),
+    gettext_noop("%(address)s does not answer: it may have messages, or know of an epoch, that no other has"),
+    gettext_noop("the name server %(address)s does not answer: it may know of a later epoch, or of a master"),
+    gettext_noop("no slave was in sync at the master's last report: %(slave)s may lack acknowledged messages"),
+    gettext_noop("%(slave)s is not in sync: its master named %(names)s last"),
+    gettext_noop("%(slave)s has not heard of its master since it started: what it lacks is not known"),
+    gettext_noop(
+        "%(slave)s heard of its master %(heard)s s ago, and no name server saw the master end: after %(leave)s s a "
+        "master acknowledges messages without a slave that is away"
+    ),
+    gettext_noop(
+        "%(slave)s heard of its master %(heard)s s ago, and the master ended %(gone)s s ago: after %(leave)s s a "
+        "master acknowledges messages without a slave that is away"
+    ),
+    gettext_noop("epoch %(epoch)s has begun, and the log of %(slave)s is of epoch %(own)s"),
+    gettext_noop("epoch %(epoch)s has begun at %(master)s, and the log of %(slave)s is of epoch %(own)s"),
+    gettext_noop("%(slave)s has heard of epoch %(epoch)s, and no Apache master begins one: omit --from-apache"),
+    gettext_noop("epoch %(epoch)s has begun at a master of GantryMQ, and %(slave)s has none of it"),
+    gettext_noop("%(slave)s lacks %(count)s bytes of its Apache master's log, which ended at %(offset)s"),
+    gettext_noop(
+        "%(slave)s lacks %(count)s bytes of older messages: its log begins at %(beginning)s, its Apache master's began "
+        "at %(offset)s. Start it on a copy of the master's store"
+    ),
+    gettext_noop(
+        "%(slave)s has not seen where the log of its Apache master ends for good, fenced for 10 s (it heard of it "
+        "%(heard)s s ago): what that master acknowledged last may be missing"
+    ),
+    gettext_noop(
+        "%(slave)s has %(count)s bytes more than its Apache master had when it was fenced: that one went on taking "
+        "messages, and may have more"
+    ),
 )
 # What is shown in other words than it is told.
 _SAID_OTHERWISE = {

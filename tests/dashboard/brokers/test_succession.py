@@ -80,6 +80,9 @@ async def test_a_promotion_is_refused_until_a_person_accepts_what_may_be_lost(br
         shown = await client.get(PAGE)
         assert "lacks 1,000 bytes" in text_of(shown) and not hidden_of(shown)
         assert f"promote broker-a --to 127.0.0.1:{two.port}" in text_of(shown)
+        await client.post("/preferences/language", {"language": "zh-hans", "back": "/"})
+        assert "缺少 1,000 字节" in text_of(await client.get(PAGE))
+        await client.post("/preferences/language", {"language": "en", "back": "/"})
         slave = {"to": f"127.0.0.1:{two.port}"}
         assert (await client.post(PAGE, slave | NAME)).status_code == 422
         assert (await client.get(PAGE, {"accept_loss": "-1"})).status_code == 422
