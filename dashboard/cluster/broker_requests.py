@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.cluster.calls import CALL_ERRORS, CALL_TIMEOUT_S, CLUSTER_MAX_AGE_S, ClusterCalls
-from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, Refused, explain
+from dashboard.cluster.calls import CALL_ERRORS, CALL_TIMEOUT_S, CLUSTER_MAX_AGE_S, ClusterCalls, refusals_of
+from dashboard.cluster.errors import BrokerNotFound, BrokerUnreachable, explain
 from dashboard.cluster.settings_table import BrokerSetting, SettingChange, broker_settings
 from dashboard.cluster.values import BrokerRef, ClusterView
 from dashboard.language.sentences import gettext
-from gantrymq.errors import ResponseError
 
 
 class BrokerCalls:
@@ -40,22 +39,14 @@ class BrokerCalls:
 
     async def settings(self, broker: BrokerRef) -> Sequence[BrokerSetting]:
         """Everything it runs with, secrets masked. Raises Refused, BrokerUnreachable."""
-        try:
+        with refusals_of(broker.name):
             values, origins = await self._calls.call_broker(
                 broker, lambda admin: admin.brokers.config_with_origins(broker.address)
             )
-        except ResponseError as exc:
-            raise Refused(explain(exc)) from exc
-        except CALL_ERRORS as exc:
-            raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc
         return broker_settings(values, origins)
 
     async def change_settings(self, broker: BrokerRef, changes: Sequence[SettingChange]) -> str | None:
         """Put the changes in force, all or none; returns the broker's remark. Raises Refused, BrokerUnreachable."""
         values = {change.key: change.after for change in changes}
-        try:
+        with refusals_of(broker.name):
             return await self._calls.call(lambda admin: admin.brokers.update_config(broker.address, values))
-        except ResponseError as exc:
-            raise Refused(explain(exc)) from exc
-        except CALL_ERRORS as exc:
-            raise BrokerUnreachable(f"{broker.name}: {explain(exc)}") from exc

@@ -7,13 +7,14 @@ its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from dashboard.cluster import units
-from dashboard.cluster.errors import BrokerUnreachable, ClusterUnreachable, Refused, explain
+from dashboard.cluster.errors import BrokerUnreachable, ClusterUnreachable, GatewayError, Refused, explain
 from dashboard.cluster.values import BrokerRef, ClusterView, PartialFailure
 from dashboard.language.sentences import gettext, joined
 from dashboard.limits.wire import check
@@ -210,6 +211,19 @@ class ClusterCalls:
                 raise Refused(joined([broker.name, explain(exc)], ": ")) from exc
             except CALL_ERRORS as exc:
                 raise BrokerUnreachable(joined([broker.name, explain(exc)], ": ")) from exc
+
+
+@contextlib.contextmanager
+def refusals_of(broker: str = "") -> Iterator[None]:
+    """Raises Refused for what a broker refused, BrokerUnreachable, which names it, for one that did not answer."""
+    try:
+        yield
+    except GatewayError:
+        raise
+    except ResponseError as exc:
+        raise Refused(explain(exc)) from exc
+    except CALL_ERRORS as exc:
+        raise BrokerUnreachable(joined([broker, explain(exc)], ": ") if broker else explain(exc)) from exc
 
 
 @dataclass(frozen=True, slots=True)

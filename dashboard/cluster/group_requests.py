@@ -7,7 +7,15 @@ import operator
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls, KeptTables, LastAnswers, LastAnswersOf
+from dashboard.cluster.calls import (
+    CALL_ERRORS,
+    CALLS_AT_ONCE,
+    ClusterCalls,
+    KeptTables,
+    LastAnswers,
+    LastAnswersOf,
+    refusals_of,
+)
 from dashboard.cluster.errors import BrokerUnreachable, GroupNotFound, MemberNotFound, Refused, TopicNotFound, explain
 from dashboard.cluster.group_values import (
     GroupDetail,
@@ -195,15 +203,12 @@ class GroupCalls:
         self, group: str, topic: str, ask: Callable[[AdminClient], Awaitable[list[QueueMove]]]
     ) -> tuple[tuple[QueueMove, ...], bool]:
         """The moves, and whether members run that would have to follow."""
-        try:
-            moves = await self._calls.call(ask)
+        with refusals_of():
+            try:
+                moves = await self._calls.call(ask)
+            except RouteNotFound as exc:
+                raise TopicNotFound(gettext("There is no topic %(topic)s.") % {"topic": topic}) from exc
             members = await self._calls.call(lambda admin: admin.groups.members(group))
-        except RouteNotFound as exc:
-            raise TopicNotFound(gettext("There is no topic %(topic)s.") % {"topic": topic}) from exc
-        except ResponseError as exc:
-            raise Refused(explain(exc)) from exc
-        except CALL_ERRORS as exc:
-            raise BrokerUnreachable(explain(exc)) from exc
         return tuple(moves), members.keeps_offsets
 
     async def reset(self, plan: ResetPlan) -> bool:

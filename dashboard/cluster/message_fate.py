@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from dashboard.cluster import browse
-from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, Answer, ClusterCalls
-from dashboard.cluster.errors import BrokerUnreachable, NotAllowed, Refused, explain
+from dashboard.cluster.calls import CALL_TIMEOUT_S, CALLS_AT_ONCE, Answer, ClusterCalls, refusals_of
+from dashboard.cluster.errors import BrokerUnreachable, NotAllowed
 from dashboard.cluster.message_requests import MessageCalls
 from dashboard.cluster.trace_steps import Lane, Step, lanes_of, seen_by, steps_of
 from dashboard.cluster.values import TopicDetail
 from dashboard.language.sentences import gettext
 from dashboard.limits.names import current, unlimited
+from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.results import Delivery, DirectResult
 from gantrymq.client.results import SendResult
-from gantrymq.errors import ConfigError, MessageRejected, ResponseError, RouteNotFound
+from gantrymq.errors import ConfigError, MessageRejected, RouteNotFound
 from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import is_dlq_topic, is_retry_topic, may_clients_send_to
 
@@ -55,8 +56,8 @@ class MessageFate:
 
     async def deliveries(self, message: MessageExt) -> Fate:
         """By the groups' offsets. Raises BrokerUnreachable, Refused."""
-        with unlimited():
-            deliveries = await self._ask(self._calls.call(lambda admin: admin.messages.deliveries(message)))
+        with unlimited(), refusals_of():
+            deliveries = await self._calls.call(lambda admin: admin.messages.deliveries(message))
         deliveries = [item for item in deliveries if current().allows(item.group)]
         gate = asyncio.Semaphore(CALLS_AT_ONCE)
 
@@ -66,21 +67,19 @@ class MessageFate:
                 return [(group, client) for client in members.client_ids]
 
         online = [item.group for item in deliveries if item.is_online][:GROUPS_MAX]
-        found = await self._ask(asyncio.gather(*(clients(group) for group in online)))
+        with refusals_of():
+            found = await asyncio.gather(*(clients(group) for group in online))
         return Fate(tuple(deliveries), tuple(pair for pairs in found for pair in pairs))
 
     async def trace(self, message: MessageExt) -> Trace:
         """What clients told the trace topic about it, with what the broker knows. Raises BrokerUnreachable, Refused."""
-        try:
-            told = await self._calls.call(lambda admin: admin.messages.trace(message.msg_id))
-        except RouteNotFound:
-            return Trace(
-                steps_of(message, []), gettext("This cluster has no trace topic: tracing is off at its brokers.")
-            )
-        except ResponseError as exc:
-            raise Refused(explain(exc)) from exc
-        except CALL_ERRORS as exc:
-            raise BrokerUnreachable(explain(exc)) from exc
+        with refusals_of():
+            try:
+                told = await self._calls.call(lambda admin: admin.messages.trace(message.msg_id))
+            except RouteNotFound:
+                return Trace(
+                    steps_of(message, []), gettext("This cluster has no trace topic: tracing is off at its brokers.")
+                )
         if told.records:
             return Trace(steps_of(message, seen_by(current(), told.records)))
         return Trace(
@@ -102,21 +101,11 @@ class MessageFate:
         is_again = is_retry_topic(message.topic) or is_dlq_topic(message.topic)
         if not may_clients_send_to(message.topic) and not is_again:
             raise NotAllowed(gettext("%(topic)s does not accept messages from clients.") % {"topic": message.topic})
-        try:
-            return await self._ask(self._calls.call(lambda admin: admin.messages.resend(message)))
-        except (ConfigError, MessageRejected) as exc:
-            raise NotAllowed(str(exc)) from exc
+        return await self._have(lambda admin: admin.messages.resend(message))
 
     async def put_back(self, message: MessageExt, group: str) -> SendResult:
         """Send a dead letter to the group that gave it up, and to no other. Raises NotAllowed, Refused."""
-        try:
-            return await self._calls.call(lambda admin: admin.messages.put_back(message, group))
-        except (ConfigError, MessageRejected) as exc:
-            raise NotAllowed(str(exc)) from exc
-        except ResponseError as exc:
-            raise Refused(explain(exc)) from exc
-        except CALL_ERRORS as exc:
-            raise BrokerUnreachable(explain(exc)) from exc
+        return await self._have(lambda admin: admin.messages.put_back(message, group))
 
     async def deliver(self, message: MessageExt, group: str, client_id: str) -> DirectResult:
         """Have one client handle it now; the group's offset stays. Raises Refused when the client is not there."""
@@ -125,19 +114,16 @@ class MessageFate:
             raise BrokerUnreachable(
                 gettext("%(broker_name)s is not registered.") % {"broker_name": message.broker_name}
             )
-        return await self._ask(
-            self._calls.call(
-                lambda admin: admin.messages.consume_directly_at(broker.address, group, client_id, message),
-                HANDLER_LIMIT_S,
-            )
+        return await self._have(
+            lambda admin: admin.messages.consume_directly_at(broker.address, group, client_id, message),
+            HANDLER_LIMIT_S,
         )
 
-    async def _ask(self, call: Awaitable[Answer]) -> Answer:
-        try:
-            return await call
-        except ResponseError as exc:
-            raise Refused(explain(exc)) from exc
-        except (ConfigError, MessageRejected):
-            raise
-        except CALL_ERRORS as exc:
-            raise BrokerUnreachable(explain(exc)) from exc
+    async def _have(
+        self, handle: Callable[[AdminClient], Awaitable[Answer]], timeout_s: float = CALL_TIMEOUT_S
+    ) -> Answer:
+        with refusals_of():
+            try:
+                return await self._calls.call(handle, timeout_s)
+            except (ConfigError, MessageRejected) as exc:
+                raise NotAllowed(str(exc)) from exc

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dashboard.cluster import browse
-from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls
+from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE, ClusterCalls, refusals_of
 from dashboard.cluster.errors import (
     BrokerUnreachable,
     MessageDamaged,
@@ -70,16 +70,13 @@ class MessageCalls:
                 % {"broker_name": target.broker_name, "value": target.write_queues - 1}
             )
         address = detail.addresses[target.broker_name]
-        try:
-            return await self._calls.call(
-                lambda admin: admin.messages.send_at(address, message, queue, broker_name=target.broker_name)
-            )
-        except MessageRejected as exc:  # by the client's own rules: no broker was asked
-            raise NotAllowed(explain(exc)) from exc
-        except ResponseError as exc:
-            raise Refused(explain(exc)) from exc
-        except CALL_ERRORS as exc:
-            raise BrokerUnreachable(f"{target.broker_name}: {explain(exc)}") from exc
+        with refusals_of(target.broker_name):
+            try:
+                return await self._calls.call(
+                    lambda admin: admin.messages.send_at(address, message, queue, broker_name=target.broker_name)
+                )
+            except MessageRejected as exc:  # by the client's own rules: no broker was asked
+                raise NotAllowed(explain(exc)) from exc
 
     async def newest(
         self, detail: TopicDetail, *, limit: int, before: dict[str, int] | None = None, queue: str | None = None

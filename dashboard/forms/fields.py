@@ -17,35 +17,38 @@ DURATION_MS_MAX = 100 * 365 * 86_400_000
 CHARS_MAX = 40
 
 
-class DurationField(forms.CharField):
-    """How long: "90 s", "15 min", "12 h", "7 d" → milliseconds; None when empty."""
+class _TimeField(forms.CharField):
+    """A text → milliseconds, as `read` has it; None when empty."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(max_length=CHARS_MAX, **kwargs)
 
     def clean(self, value: Any) -> int | None:
         text = super().clean(value).strip()
-        return None if not text else parse_duration(text)
+        return self.read(text) if text else None
+
+    def read(self, text: str) -> int:
+        raise NotImplementedError
 
 
-class MomentField(forms.CharField):
-    """When: "2026-11-21 07:30" (UTC unless a zone is given) → milliseconds since the epoch; None when empty."""
+class DurationField(_TimeField):
+    """How long: "90 s", "15 min", "12 h", "7 d"."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_length=CHARS_MAX, **kwargs)
+    def read(self, text: str) -> int:
+        return parse_duration(text)
 
-    def clean(self, value: Any) -> int | None:
-        text = super().clean(value).strip()
-        return None if not text else parse_moment(text)
+
+class MomentField(_TimeField):
+    """When: "2026-11-21 07:30" (UTC unless a zone is given), since the epoch."""
+
+    def read(self, text: str) -> int:
+        return parse_moment(text)
 
 
 class WhenField(MomentField):
     """When: also "2 h", which is that long ago."""
 
-    def clean(self, value: Any) -> int | None:
-        text = forms.CharField.clean(self, value).strip()
-        if not text:
-            return None
+    def read(self, text: str) -> int:
         if _DURATION.fullmatch(text.lower()):
             return max(1, int(time.time() * 1000) - parse_duration(text))
         return parse_moment(text)

@@ -7,13 +7,14 @@ sender's word is looked up by the message's id, for a bounded number of messages
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dashboard.cluster import browse
-from dashboard.cluster.calls import CALL_ERRORS, CALLS_AT_ONCE
-from dashboard.cluster.errors import BrokerUnreachable, Refused, TopicNotFound, explain
+from dashboard.cluster.calls import CALLS_AT_ONCE, refusals_of
+from dashboard.cluster.errors import TopicNotFound
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_query import MessageQuery
 from dashboard.cluster.message_scan import TimeSpan
@@ -23,7 +24,7 @@ from dashboard.cluster.values import PartialFailure, TopicDetail
 from dashboard.limits.names import current, unlimited
 from dashboard.messages.trace_events import TraceEvent, TraceWish, events_of, topics_of
 from gantrymq.client.produce.trace_records import TraceKind, TraceRecord
-from gantrymq.errors import ResponseError, RouteNotFound
+from gantrymq.errors import RouteNotFound
 from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import TRACE_TOPIC
 
@@ -182,11 +183,6 @@ async def _with_topics(gateway: Gateway, wish: TraceWish, events: Iterable[Trace
 
 
 async def _records(gateway: Gateway, msg_id: str) -> list[TraceRecord]:
-    try:
+    with refusals_of(), contextlib.suppress(RouteNotFound):
         return (await gateway.calls.call(lambda admin: admin.messages.trace(msg_id))).records
-    except RouteNotFound:
-        return []
-    except ResponseError as exc:
-        raise Refused(explain(exc)) from exc
-    except CALL_ERRORS as exc:
-        raise BrokerUnreachable(explain(exc)) from exc
+    return []

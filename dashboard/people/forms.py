@@ -44,16 +44,10 @@ class NewAccountForm(BaseForm):
         return username
 
     def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        password = cleaned.get("password")
-        if password and "username" in cleaned:
-            try:
-                validate_password(password, User(username=cleaned["username"]))
-            except forms.ValidationError as exc:
-                self.add_error("password", exc)
-        if password and cleaned.get("again") not in (None, password):
-            self.add_error("again", gettext("The two passwords differ."))
-        return cleaned
+        super().clean()
+        name = self.cleaned_data.get("username")
+        _check_password(self, User(username=name) if name else None)
+        return self.cleaned_data
 
 
 class FirstRunForm(NewAccountForm):
@@ -107,16 +101,23 @@ class PasswordForm(BaseForm):
         self._user = user
 
     def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        password = cleaned.get("password")
-        if password:
-            try:
-                validate_password(password, self._user)
-            except forms.ValidationError as exc:
-                self.add_error("password", exc)
-        if password and cleaned.get("again") not in (None, password):
-            self.add_error("again", gettext("The two passwords differ."))
-        return cleaned
+        super().clean()
+        _check_password(self, self._user)
+        return self.cleaned_data
+
+
+def _check_password(form: forms.Form, user: User | None) -> None:
+    """The new one, typed twice. user: whose it will be, None: not known, so that the password can't be checked."""
+    password = form.cleaned_data.get("password")
+    if not password:
+        return
+    if user is not None:
+        try:
+            validate_password(password, user)
+        except forms.ValidationError as exc:
+            form.add_error("password", exc)
+    if form.cleaned_data.get("again") not in (None, password):
+        form.add_error("again", gettext("The two passwords differ."))
 
 
 class TokenForm(BaseForm):

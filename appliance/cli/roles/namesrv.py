@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from appliance.cli.roles.worker import open_log, run_worker, settings_file
+from appliance.cli.roles.worker import add_options, open_log, run_worker, settings_file
 from appliance.settings.live import shown_text
 from appliance.settings.loader import load_namesrv_config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="RocketMQ properties file")
-    parser.add_argument("-p", "--print-config", action="store_true", help="print the effective settings and exit")
-    parser.add_argument("--log-level", default="INFO", help="DEBUG, INFO, WARNING or ERROR (default: INFO)")
+    add_options(parser, "RocketMQ properties file", asks_namesrv=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -35,6 +36,15 @@ class Controller(AbstractAsyncContextManager[Any], Protocol):
 
     @property
     def port(self) -> int: ...
+
+
+def add_options(parser: argparse.ArgumentParser, file: str, *, asks_namesrv: bool = True) -> None:
+    """file: what --config names."""
+    parser.add_argument("-c", "--config", type=Path, metavar="FILE", help=file)
+    if asks_namesrv:
+        parser.add_argument("-n", "--namesrv", metavar="ADDRESSES", help="host:port;host:port of the name servers")
+    parser.add_argument("-p", "--print-config", action="store_true", help="print the effective settings and exit")
+    parser.add_argument("--log-level", default="INFO", help="DEBUG, INFO, WARNING or ERROR (default: INFO)")
 
 
 def run_worker(controller: Controller, role: str, host: str, facts: Mapping[str, Any]) -> int:

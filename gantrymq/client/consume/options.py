@@ -63,12 +63,49 @@ def _is_below(held: int, limit: int | None, sharing: int) -> bool:
     return limit is None or held < max(limit // max(sharing, 1), 1)
 
 
-class ConsumerKeywords(ClientKeywords, total=False):
+class GroupKeywords(ClientKeywords, total=False):
+    """See GroupOptions."""
+
+    consume_from: ConsumeFrom
+    consume_from_ms: int | None
+    trace: bool
+    trace_topic: str
+    trace_sample: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupOptions(ClientOptions):
+    """What every member of a group is made with, whether it pulls or pops.
+
+    MessageRejected when `group` can't be a group's name; ConfigError when a number is out of its range, or
+    `consume_from` is TIMESTAMP without `consume_from_ms`.
+    """
+
+    group: str
+    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
+    """Where the group begins in queues it never consumed."""
+    consume_from_ms: int | None = None
+    """With TIMESTAMP: the store time to begin at, in ms since the epoch."""
+    trace: bool = False
+    """Tell `trace_topic` when messages are consumed, and how that ended."""
+    trace_topic: str = TRACE_TOPIC
+    """Where traces are sent."""
+    trace_sample: float = 1.0
+    """The share of the messages that is traced, 0 to 1, chosen by their ids."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_group(Namespace(self.namespace).wrap(self.group))
+        if self.consume_from is ConsumeFrom.TIMESTAMP and self.consume_from_ms is None:
+            raise ConfigError("consume_from TIMESTAMP needs consume_from_ms")
+        check_at_least(self, 0, "consume_from_ms")
+        check_share(self, "trace_sample")
+
+
+class ConsumerKeywords(GroupKeywords, total=False):
     """See ConsumerOptions."""
 
     model: MessageModel
-    consume_from: ConsumeFrom
-    consume_from_ms: int | None
     batch_size: int
     pull_batch: int
     limits: FlowLimits | None
@@ -77,26 +114,14 @@ class ConsumerKeywords(ClientKeywords, total=False):
     on_assigned: QueuesCallback | None
     on_revoked: QueuesCallback | None
     on_message_lost: LostCallback | None
-    trace: bool
-    trace_topic: str
-    trace_sample: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsumerOptions(ClientOptions):
-    """What every consumer is made with.
+class ConsumerOptions(GroupOptions):
+    """What every consumer that pulls is made with."""
 
-    MessageRejected when `group` can't be a group's name; ConfigError when a number is less than 1, or `consume_from` is
-    TIMESTAMP without `consume_from_ms`.
-    """
-
-    group: str
     model: MessageModel = MessageModel.CLUSTERING
     """CLUSTERING: the members of the group share the messages. BROADCASTING: each member gets all of them."""
-    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
-    """Where the group begins in queues it never consumed."""
-    consume_from_ms: int | None = None
-    """With TIMESTAMP: the store time to begin at, in ms since the epoch."""
     batch_size: int = 1
     """Messages given to the application at once, all of one queue."""
     pull_batch: int = 32
@@ -113,21 +138,10 @@ class ConsumerOptions(ClientOptions):
     """Told of queues it gives up, before their offsets are written, and at the end."""
     on_message_lost: LostCallback | None = None
     """Told of each message that was skipped because it is damaged on the broker's disk."""
-    trace: bool = False
-    """Tell `trace_topic` when messages are consumed."""
-    trace_topic: str = TRACE_TOPIC
-    """Where traces are sent."""
-    trace_sample: float = 1.0
-    """The share of the messages that is traced, 0 to 1, chosen by their ids."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_group(Namespace(self.namespace).wrap(self.group))
-        if self.consume_from is ConsumeFrom.TIMESTAMP and self.consume_from_ms is None:
-            raise ConfigError("consume_from TIMESTAMP needs consume_from_ms")
         check_at_least(self, 1, "batch_size", "pull_batch")
-        check_at_least(self, 0, "consume_from_ms")
-        check_share(self, "trace_sample")
         if not callable(self.strategy):
             raise WrongType(f"strategy={self.strategy!r:.60}: a function like allocate_averagely is wanted")
         for name in ("on_assigned", "on_revoked"):

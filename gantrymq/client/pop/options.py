@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gantrymq.client.connection.option_checks import check_above_zero, check_at_least, check_share
-from gantrymq.client.connection.options import ClientKeywords, ClientOptions
-from gantrymq.client.consume.subscription import ConsumeFrom
+from gantrymq.client.connection.option_checks import check_above_zero, check_at_least
+from gantrymq.client.consume.options import GroupKeywords, GroupOptions
 from gantrymq.client.interceptors import Interceptor, check_interceptors
 from gantrymq.errors import ConfigError
-from gantrymq.message.namespaces import Namespace
-from gantrymq.message.topics import TRACE_TOPIC, check_group
 
 BATCH_MAX = 32  # of one pop, RocketMQ's own limit
 INVISIBLE_S_MAX = 12 * 3600.0  # likewise
 
 
-class PopConsumerKeywords(ClientKeywords, total=False):
+class PopConsumerKeywords(GroupKeywords, total=False):
     """See PopConsumerOptions."""
 
-    consume_from: ConsumeFrom
-    consume_from_ms: int | None
     batch_size: int
     invisible_s: float
     renew_for_s: float
@@ -31,24 +26,16 @@ class PopConsumerKeywords(ClientKeywords, total=False):
     max_reconsume_times: int | None
     close_wait_s: float
     interceptors: Sequence[Interceptor]
-    trace: bool
-    trace_topic: str
-    trace_sample: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class PopConsumerOptions(ClientOptions):
+class PopConsumerOptions(GroupOptions):
     """What a POP consumer is made with.
 
-    MessageRejected when `group` can't be a group's name; ConfigError when a number is out of its range, or
-    `consume_from` is TIMESTAMP without `consume_from_ms`.
+    ConfigError when a number is out of its range. With LAST_OFFSET a new group reads a queue that is all young from its
+    first message.
     """
 
-    group: str
-    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
-    """Where a new group begins. With LAST_OFFSET a queue that is all young is read from its first message."""
-    consume_from_ms: int | None = None
-    """With TIMESTAMP: the store time to begin at, in ms since the epoch."""
     batch_size: int = 1
     """Messages a poll returns at most, 1 to 32: other members get none of them meanwhile."""
     invisible_s: float = 60.0
@@ -70,23 +57,13 @@ class PopConsumerOptions(ClientOptions):
     """With `serve` and `run`: seconds that listener calls in progress have to end."""
     interceptors: Sequence[Interceptor] = ()
     """With `serve` and `run`: around every listener call, the first is the outermost."""
-    trace: bool = False
-    """Tell `trace_topic` when messages are polled, and how that ended."""
-    trace_topic: str = TRACE_TOPIC
-    """Where traces are sent."""
-    trace_sample: float = 1.0
-    """The share of the messages that is traced, 0 to 1, chosen by their ids."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_group(Namespace(self.namespace).wrap(self.group))
-        if self.consume_from is ConsumeFrom.TIMESTAMP and self.consume_from_ms is None:
-            raise ConfigError("consume_from TIMESTAMP needs consume_from_ms")
         if self.max_reconsume_times is not None and not self.ordered:
             raise ConfigError("max_reconsume_times is for ordered=True: otherwise the group's setting counts")
         check_at_least(self, 1, "batch_size", "held_max")
-        check_at_least(self, 0, "renew_for_s", "close_wait_s", "suspend_s", "consume_from_ms", "max_reconsume_times")
-        check_share(self, "trace_sample")
+        check_at_least(self, 0, "renew_for_s", "close_wait_s", "suspend_s", "max_reconsume_times")
         check_above_zero(self, "invisible_s")
         if self.batch_size > BATCH_MAX:
             raise ConfigError(f"batch_size={self.batch_size}: it must be at most {BATCH_MAX}")
