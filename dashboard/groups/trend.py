@@ -17,7 +17,7 @@ HISTORY_EACH_S = 5.0
 TREND_S = 60.0  # a direction is that of the last minute, or of the last two looks where they lie further apart
 STEADY_RATIO = 0.02  # a lag that changes by less is steady
 STEADY_MESSAGES = 2
-BEHIND_MIN_MS = 10_000  # a lag that is shorter in time than this is in flight, whichever way it goes
+BEHIND_MIN_MS = 10_000  # what members are so little behind with is in flight, and does not grow
 SURE_LOOKS = 4  # so many looks show how much a lag jumps about; fewer are taken as they are
 SURE_TIMES = 3.0  # a slope counts that is so many times its own standard error
 STUCK_S = 20.0  # so long without one message consumed, while members are there and messages wait
@@ -112,7 +112,10 @@ def direction(group: WatchedGroup) -> Direction:
     change = group.lag - begin[1]
     if abs(change) <= max(STEADY_MESSAGES, STEADY_RATIO * begin[1]) or not _is_clear(group, begin[0]):
         return Direction.STEADY
-    return Direction.GROWING if change > 0 else Direction.SHRINKING
+    if change < 0:
+        return Direction.SHRINKING
+    is_in_flight = group.members != 0 and group.lag_ms is not None and group.lag_ms < BEHIND_MIN_MS
+    return Direction.STEADY if is_in_flight else Direction.GROWING
 
 
 def seconds_to_zero(group: WatchedGroup) -> float | None:
@@ -137,10 +140,7 @@ def state(group: WatchedGroup) -> State:
         return _idle(group)
     if group.idle_since is not None and group.at - group.idle_since >= STUCK_S:
         return State.STUCK
-    heading = direction(group)
-    if heading is Direction.GROWING and group.lag_ms is not None and group.lag_ms < BEHIND_MIN_MS:
-        return State.STEADY
-    return _HEADING.get(heading, State.STEADY)
+    return _HEADING.get(direction(group), State.STEADY)
 
 
 def retries(group: WatchedGroup) -> int | None:
