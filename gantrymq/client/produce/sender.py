@@ -193,6 +193,7 @@ class Sender:
                 queues = self.known_queues(outgoing.topic)
                 if queues is None:
                     queues = await self._look_up(outgoing.topic, deadline, timeout_s)
+                    retry.moved()  # there was none to send to, and now there is
                 failed_at = queue or self.pick(queues, avoid=retry.failed_at)
                 try_s = self.try_s(outgoing.topic, queue, timeout_s, retry.rounds)
                 result = await self.send_to(failed_at, outgoing, min(deadline - loop.time(), try_s))

@@ -10,7 +10,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gantrymq import Message, MessageQueue, PopConsumer, Producer, SyncProducer, TransactionProducer, TransactionState
-from gantrymq.client.connection.moves import FIRST_PAUSE_S, SEEK_S, SOON_PAUSE_S, SOON_S, may_have_moved, pause_after
+from gantrymq.client.connection.moves import (
+    FIRST_PAUSE_S,
+    SEEK_S,
+    SOON_PAUSE_S,
+    SOON_S,
+    Moves,
+    may_have_moved,
+    pause_after,
+)
 from gantrymq.client.connection.options import ClientOptions
 from gantrymq.client.connection.routes import LOOK_AGAIN_S
 from gantrymq.client.connection.session import ClientSession
@@ -38,6 +46,7 @@ class Group:
         self.has_handed_over = False
         self.hangs_up = False
         self.is_silent = False
+        self.lacks_slaves = False  # the new master, which stores nothing meanwhile
         self.leaves_unanswered: int | None = None  # a code
         self.has_pop_waiting = False  # at the old master
         self.was_heard: list[str] = []  # by the new master: names of requests
@@ -68,7 +77,10 @@ class Group:
 
     def new(self, server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
         self.was_heard.append(RequestCode(request.code).name)
-        self._take(writer, request)
+        if self.lacks_slaves and request.code == RequestCode.SEND_MESSAGE_V2:
+            writer.write(request.reply(ResponseCode.SERVICE_NOT_AVAILABLE, "1 in sync").encode())
+        else:
+            self._take(writer, request)
 
     def _take(self, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
         fields = {"msgId": HOST + "0" * 16, "queueId": "0", "queueOffset": "0"}
@@ -134,6 +146,33 @@ def test_pauses_are_short_again_once_the_broker_has_another_master() -> None:
     assert pauses[-1] >= PAUSE_S_MAX / 2
     retry.moved()
     assert (retry.pause_after(refused, "a", {"a"}) or 0.0) <= PAUSE_S
+
+
+async def test_so_they_are_when_the_sender_itself_found_that_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[tuple[GantryError, int]] = []
+    growing = Retry.pause_after
+
+    def pause_after(self: Retry, failure: GantryError, broker: str, brokers: set[str]) -> float:
+        noted.append((failure, self.rounds))
+        growing(self, failure, broker, brokers)
+        return 0.001
+
+    def rounds(kind: type[GantryError]) -> list[int]:
+        return [each for failure, each in noted if isinstance(failure, kind)]
+
+    monkeypatch.setattr(Retry, "pause_after", pause_after)
+    monkeypatch.setattr(Moves, "suspect", lambda *_given, **_named: None)  # nobody else looks
+    async with members() as (group, names, _old, new), Producer(names) as producer:
+        await producer.send(Message("T", b"before"))
+        group.hangs_up = group.has_handed_over = group.lacks_slaves = True
+        group.master = ""
+        sending = asyncio.create_task(producer.send(Message("T", b"after"), timeout_s=7200))
+        await until(lambda: len(rounds(NoBrokerYet)) > 3)
+        group.master = new
+        await until(lambda: bool(rounds(ResponseError)))
+        group.lacks_slaves = False
+        await sending
+    assert rounds(NoBrokerYet)[-1] > rounds(ResponseError)[0] == 0
 
 
 async def test_a_send_to_a_master_that_stands_still_is_tried_at_its_successor_before_its_time_is_up() -> None:
