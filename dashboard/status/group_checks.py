@@ -105,13 +105,14 @@ def _problem(group: WatchedGroup, now: float) -> Check:
         )
     else:
         title = gettext("%(group)s is behind")
-        members = (
-            "" if group.members is None else gettext("%(count)s in the group") % {"count": units.count(group.members)}
-        )
+        count = group.members
+        members = "" if count is None else ngettext("%(count)s member", "%(count)s members", count) % {"count": count}
         action = gettext(
             "Messages arrive faster than its consumers handle them, or one consumer is stuck. The "
             "group's page shows which queues are waiting."
         )
+        if count == 0:  # since a moment, or the dashboard has just started: they may be reconnecting
+            action = gettext("No consumer is connected now. Start its consumers if they do not reconnect.")
     evidence = joined([_age(group), _waiting(group), members])
     name = gettext("group %(group)s") % values
     link, about = page_of("group", group.name, "groups"), (group.name,)

@@ -29,10 +29,17 @@ def test_a_group_that_is_minutes_behind_is_named_and_linked() -> None:
     assert verdict.level is Level.WARN and verdict.link == "/group/orders-mail"
     assert verdict.sentence == "orders-mail is behind"
     assert [shown(problem.evidence) for problem in verdict.problems] == [
-        "24 min behind, 17 105 messages are waiting, 2 in the group"
+        "24 min behind, 17 105 messages are waiting, 2 members"
     ]
     partial = judge(replace(CALM, groups=(replace(BEHIND, is_partial=True),)))
     assert shown(partial.problems[0].evidence).startswith("at least 24 min behind, at least 17 105 messages")
+
+
+def test_no_member_is_blamed_for_being_slow_where_there_is_none() -> None:
+    """A dashboard that has just started knows the lag at once, and 20 seconds later that nobody comes back."""
+    [problem] = judge(replace(CALM, groups=(replace(BEHIND, members=0, alone_since=NOW - 1),))).problems
+    assert problem.title == "orders-mail is behind" and shown(problem.evidence).endswith(", 0 members")
+    assert problem.action.startswith("No consumer is connected now.")
 
 
 def test_many_groups_behind_are_a_few_cards_and_a_number() -> None:
