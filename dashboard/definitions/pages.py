@@ -79,7 +79,10 @@ async def _looked_at(request: HttpRequest, text: str, *, delete: bool, account: 
     typed = _typed(request, plan)
     if "digest" in request.POST and (typed is None or typed.is_valid()):
         return await _import(request, context, text, delete=delete)
-    context |= {"plan": plan, "typed": typed, "failing": sum(bool(one.refusal) for one in plan.now)}
+    refusals = [one.refusal for one in plan.now if one.refusal]
+    if account and refusals:  # its form says so: there is nothing to save
+        raise DocumentRefused(refusals[0])
+    context |= {"plan": plan, "typed": typed, "failing": len(refusals)}
     is_refused = typed is not None and typed.is_bound
     return render(request, "definitions/definitions.html", context, status=422 if is_refused else 200)
 
@@ -191,7 +194,10 @@ class PermsField(forms.CharField):
 class AccountForm(BaseForm):
     """One account, all of its fields: what is taken out is taken away."""
 
-    access_key = forms.RegexField(WORD, label=_("Access key"), max_length=ACCESS_KEY_CHARS_MAX)
+    access_key = forms.RegexField(
+        WORD, label=_("Access key"), max_length=ACCESS_KEY_CHARS_MAX,
+        error_messages={"invalid": _("An access key has no spaces, commas or equals signs.")},
+    )  # fmt: skip
     admin = forms.BooleanField(
         label=_("Administrator"), required=False, help_text=_("May do everything, whatever is said below.")
     )
@@ -202,6 +208,7 @@ class AccountForm(BaseForm):
     white_remote_address = forms.RegexField(
         ADDRESS, label=_("Without a signature from"), required=False,
         help_text=_("Addresses that need no signature, such as 10.0.0.*: leave it empty unless clients can't sign."),
+        error_messages={"invalid": _("Write it without spaces, such as 10.0.0.*.")},
     )  # fmt: skip
 
     def __init__(self, *args: Any, item: Mapping[str, Any] | None = None, **kwargs: Any) -> None:

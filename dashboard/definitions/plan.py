@@ -12,7 +12,7 @@ from typing import Any
 
 from dashboard.definitions.losses import Losses
 from dashboard.definitions.schemas import CHANGES_MAX, Section, What
-from dashboard.language.sentences import gettext
+from dashboard.language.sentences import gettext, in_english
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,10 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """Differs when anything else would change."""
-        values = [[one.section, one.name, one.what, one.before, one.after, one.refusal] for one in self.changes]
+        """Differs when anything else would change, whatever the language."""
+        values = [
+            [one.section, one.name, one.what, one.before, one.after, in_english(one.refusal)] for one in self.changes
+        ]
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:32]
 
 

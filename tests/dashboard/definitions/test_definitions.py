@@ -404,9 +404,30 @@ async def test_an_account_that_was_not_saved_is_said_in_its_own_form(
     page = answer.content.decode()
     assert (answer.status_code, changed in page, box in page) == (422, True, False)
     assert "orders=SUB</textarea>" in page, "what was typed is still there"
-    own = await client.post("/accounts", fields | {"access_key": ADMIN.access_key})
-    page = (await client.post("/accounts", hidden_in(own.content.decode()))).content.decode()
+    own = {"access_key": ADMIN.access_key}
+    text = text_of(accounts=[own | {"default_topic_perm": "DENY"}])
+    digest = (await planned(gateway, text, delete=False)).digest
+    page = (await client.post("/accounts", own | {"text": text, "digest": digest})).content.decode()
     assert failed in page and saved not in page
+
+
+async def test_the_form_of_an_account_says_what_is_wrong_before_a_preview(
+    guarded_gateway: tuple[Gateway, ServingCluster], admin: User
+) -> None:
+    client = await browser_of(admin)
+    fields = {"access_key": "shop-app", "default_topic_perm": "DENY", "default_group_perm": "DENY"}
+    for wrong, words in (
+        ({"access_key": "a b"}, "An access key has no spaces"),
+        ({"access_key": "abc"}, "An access key has at least"),
+        ({"access_key": ADMIN.access_key}, "The dashboard signs with this account."),
+        ({"white_remote_address": "10.0.0.1 10.0.0.2"}, "Write it without spaces"),
+        ({"topic_perms": "orders=ALL"}, "the permission is one of"),
+    ):
+        answer = await client.post("/accounts", fields | wrong)
+        page = answer.content.decode()
+        assert (answer.status_code, hidden_in(page)) == (422, {}), "nothing can be saved"
+        form = page[page.index('id="edit"') :]
+        assert words in form and 'action="#edit"' in form, "and the browser shows that part of the page"
 
 
 async def test_a_page_lists_broker_accounts_and_previews_a_change(
