@@ -27,6 +27,7 @@ TEXT_BYTES_MAX = 256 * 1024
 SHOWN_CHARS_MAX = 1 << 20  # of a decoded body: few bytes may become many lines
 HEX_BYTES_MAX = 4 * 1024
 PREVIEW_CHARS = 120
+PREVIEW_DECODED_BYTES_MAX = 16 * 1024  # a page of rows decodes as many bodies
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +132,23 @@ def preview(message: MessageExt) -> str:
     body, _ = body_bytes(message)
     text = _text(body[: PREVIEW_CHARS * 4], cut=len(body) > PREVIEW_CHARS * 4)
     if text is None:
+        text = _decoded_line(body, message.topic)
+    if text is None:
         return body[:24].hex(" ")
     line = " ".join(text[: PREVIEW_CHARS * 2].split())
     return line if len(line) <= PREVIEW_CHARS and len(body) <= PREVIEW_CHARS * 4 else line[:PREVIEW_CHARS] + "…"
+
+
+def _decoded_line(body: bytes, topic: str) -> str | None:
+    """What a packed or encoded body says, None for one that is too long for a row or says nothing."""
+    if len(body) > PREVIEW_DECODED_BYTES_MAX:
+        return None
+    packed = unpack(body, PREVIEW_DECODED_BYTES_MAX)
+    plain = body if packed is None else packed[1]
+    if packed is not None and (text := _text(plain)) is not None:
+        return text
+    value = _printable(document_of(plain, topic))
+    return None if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def hex_dump(data: bytes) -> str:

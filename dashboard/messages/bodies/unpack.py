@@ -21,15 +21,16 @@ _CONTAINERS = frozenset({*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF})
 _GZIP_WINDOW = 31  # zlib's way to say: with a gzip header
 
 
-def unpack(body: bytes) -> tuple[str, bytes] | None:
-    """(what it is packed in, what is inside), None for a body that is not packed or does not unpack whole."""
+def unpack(body: bytes, most: int = UNPACKED_BYTES_MAX) -> tuple[str, bytes] | None:
+    """(what it is packed in, what is inside), None for a body that is not packed or does not unpack whole, to `most`
+    bytes."""
     if body[:2] == b"\x1f\x8b":
-        return _inflated("gzip", body, _GZIP_WINDOW)
+        return _inflated("gzip", body, _GZIP_WINDOW, most)
     if body[:2] in _ZLIB_HEADS:
-        return _inflated("zlib", body, zlib.MAX_WBITS)
+        return _inflated("zlib", body, zlib.MAX_WBITS, most)
     if body[:4] == b"\x28\xb5\x2f\xfd":
         try:
-            return "zstd", decompress_body(body, FLAGS["zstd"], max_bytes=UNPACKED_BYTES_MAX)
+            return "zstd", decompress_body(body, FLAGS["zstd"], max_bytes=most)
         except RecordError:  # torn, too large, or the package is not there
             return None
     return None
@@ -45,10 +46,10 @@ def messagepack(body: bytes) -> Any:
         return None
 
 
-def _inflated(name: str, body: bytes, window: int) -> tuple[str, bytes] | None:
+def _inflated(name: str, body: bytes, window: int, most: int) -> tuple[str, bytes] | None:
     unpacker = zlib.decompressobj(window)
     try:
-        plain = unpacker.decompress(body, UNPACKED_BYTES_MAX)
+        plain = unpacker.decompress(body, most)
     except zlib.error:
         return None
     return (name, plain) if unpacker.eof else None

@@ -13,7 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from dashboard.messages.bodies.body_view import DEPTH_MAX, NODES_MAX, fold, view_body
+from dashboard.messages.bodies.body_view import (
+    DEPTH_MAX,
+    NODES_MAX,
+    PREVIEW_DECODED_BYTES_MAX,
+    fold,
+    preview,
+    view_body,
+)
 from dashboard.messages.bodies.unpack import UNPACKED_BYTES_MAX, messagepack, unpack
 from dashboard.messages.message_views import BODY_BYTES_MAX, python_of
 from gantrymq.message.compression import compress_body
@@ -106,3 +113,20 @@ def test_a_message_is_python_that_makes_it_again() -> None:
     assert (made.topic, made.body, made.tags, made.keys) == ("t", body, "a'b", ["k1", "k2"])
     assert made.properties["region"] == "eu" and "UNIQ_KEY" not in program and "DELAY" not in program
     assert python_of(message(b"x" * (BODY_BYTES_MAX + 1))) is None
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_a_row_says_what_a_packed_body_holds(name: str) -> None:
+    line = json.dumps(ORDER, ensure_ascii=False)
+    assert preview(message(PACKED[name](json.dumps(ORDER).encode()))).startswith('{"id": 17, "lines"')
+    assert preview(message(PACKED[name]("Bon voyage,\n Zoë".encode()))) == "Bon voyage, Zoë"
+    assert preview(message(PACKED[name](msgspec.msgpack.encode(ORDER)))) == line
+    bomb = PACKED[name](bytes(PREVIEW_DECODED_BYTES_MAX + 1))
+    assert preview(message(bomb)) == bomb[:24].hex(" "), "unpacks to more than a row needs"
+
+
+def test_a_row_says_what_messagepack_holds_and_else_its_bytes() -> None:
+    assert preview(message(msgspec.msgpack.encode({"kind": "mail"}))) == '{"kind": "mail"}'
+    assert preview(message(b"\x00\x01\xff")) == "00 01 ff"
+    long = msgspec.msgpack.encode({"kind": "m" * PREVIEW_DECODED_BYTES_MAX})
+    assert preview(message(long)) == long[:24].hex(" ")
