@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -132,7 +133,7 @@ async def preview_alert_rule(request: HttpRequest, rule_id: int) -> RulePreviewO
         raise NotPossible("This version does not know that kind of rule.")
     found = await sync_to_async(preview.would_have_rung)(for_book(row), time.time())
     last = None if found.last is None else datetime.fromtimestamp(found.last, UTC)
-    return RulePreviewOut(times=found.times, days=preview.DAYS, hours=found.hours, last_at=last)
+    return RulePreviewOut(times=found.times, days=preview.DAYS, hours=math.ceil(found.minutes / 60), last_at=last)
 
 
 @router.get("/channels", auth=CONFIG_READ, summary="List channels; no secret is shown")

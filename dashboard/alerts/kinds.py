@@ -357,6 +357,11 @@ PRESETS = (
 )
 
 
+def is_named_by_its_kind(name: str, kind: str) -> bool:
+    """Whether the name says the condition already: a preset's, as it was made."""
+    return any((name, kind) == (preset.name, preset.kind) for preset in PRESETS)
+
+
 def name_in_words(name: str) -> str:
     """A rule's name: those of the rules that are on from the start in the language of the page, a person's as it is."""
     return gettext(name) if any(name == preset.name for preset in PRESETS) else name

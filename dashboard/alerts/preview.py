@@ -20,18 +20,22 @@ BLOCKS_MAX = 30_000  # of an hour and a subject
 
 @dataclass(frozen=True, slots=True)
 class WouldHave:
-    """times: alarms in the hours that are known; hours: how many these are; last: when the newest began."""
+    """times: alarms in the minutes that are known; minutes: how many these are; last: when the newest began."""
 
     times: int
-    hours: int
+    minutes: int
     subjects: int
     last: float | None
+
+    @property
+    def known_s(self) -> int:
+        return self.minutes * MINUTE
 
 
 def would_have_rung(rule: Rule, now: float) -> WouldHave:
     """Over the last DAYS days. Blocking. A minute is the shortest time that the history knows."""
     kind = KINDS[rule.kind]
-    minutes, hours = _minutes(kind, rule, int(now) - DAYS * 24 * HOUR)
+    minutes = _minutes(kind, rule, int(now) - DAYS * 24 * HOUR)
     book = RuleAlerts()
     begun: list[float] = []
     short = replace(rule, for_s=max(0.0, rule.for_s - MINUTE), clear_s=max(0.0, rule.clear_s - MINUTE))
@@ -42,23 +46,21 @@ def would_have_rung(rule: Rule, now: float) -> WouldHave:
         begun += [book.open[key].begun_at for key in book.open.keys() - before]
         book.ended.clear()
         subjects |= minutes[at].keys()
-    return WouldHave(len(begun), hours, len(subjects), max(begun, default=None))
+    return WouldHave(len(begun), len(minutes), len(subjects), max(begun, default=None))
 
 
-def _minutes(kind: Kind, rule: Rule, since: int) -> tuple[dict[int, Readings], int]:
-    """What was known in each minute, and in how many hours something was."""
+def _minutes(kind: Kind, rule: Rule, since: int) -> dict[int, Readings]:
+    """What was known in each minute of which something was."""
     rows = HistoryBlock.objects.filter(step_s=MINUTE, start__gte=since - HOUR)
     subjects = SEPARATOR in kind.series or kind.page or kind.about != "cluster"
     rows = rows.filter(series__startswith=kind.series + SEPARATOR) if subjects else rows.filter(series=kind.series)
     found: dict[int, dict[str, float | None]] = defaultdict(dict)
-    hours = set()
     for series, start, values in rows.order_by("-start").values_list("series", "start", "values")[:BLOCKS_MAX]:
         subject = series.partition(SEPARATOR)[2] or kind.about
         if not rule.is_about(subject) or len(values) != 4 * HOUR // MINUTE:
             continue
-        hours.add(start)
         for index, value in enumerate(array("f", bytes(values))):
             at = start + index * MINUTE
             if at >= since and not math.isnan(value):
                 found[at][subject] = value * kind.scale
-    return dict(found), len(hours)
+    return dict(found)

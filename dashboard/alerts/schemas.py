@@ -94,7 +94,8 @@ class RuleList(Listed[RuleOut]):
 
 
 class RulePreviewOut(Schema):
-    """How often a rule would have opened an alert. hours: how many of the days' hours are known."""
+    """How often a rule would have opened an alert. hours: of how many hours of the days the figures
+    are known, rounded up."""
 
     times: int
     days: int

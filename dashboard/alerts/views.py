@@ -18,7 +18,7 @@ from dashboard.alerts import editing, preview
 from dashboard.alerts.alert_rows import kept_days, with_present
 from dashboard.alerts.causes import page_of_alert
 from dashboard.alerts.forms import MuteForm, RuleForm, choices_of, rule_initial
-from dashboard.alerts.kinds import KINDS, name_in_words
+from dashboard.alerts.kinds import KINDS, is_named_by_its_kind, name_in_words
 from dashboard.alerts.rules import deleted_rules, for_book, mute_of, mutes_in_force, shown_rules
 from dashboard.audit.notes import changed, note
 from dashboard.http.paging import page_of
@@ -169,6 +169,13 @@ def _facts(row: AlertRule) -> dict[str, Any]:
     }
 
 
+def _condition(row: AlertRule) -> str:
+    """In words, "" where the rule's name says it already."""
+    if is_named_by_its_kind(row.name, row.kind):
+        return ""
+    return KINDS[row.kind].words if row.kind in KINDS else row.kind
+
+
 def _context() -> dict[str, Any]:
     mutes = mutes_in_force()
     rows = AlertRow.objects.filter(ended_at=None).select_related("rule").order_by("-level", "begun_at")[:OPEN_SHOWN]
@@ -177,7 +184,7 @@ def _context() -> dict[str, Any]:
         newest[channel] = channel.deliveries.order_by("-pk").first()
     return {
         "open": [(with_present(row), mute_of(row, mutes) if row.rule else None, page_of_alert(row)) for row in rows],
-        "rules": [(row, KINDS.get(row.kind), _shown(row)) for row in shown_rules()],
+        "rules": [(row, _condition(row), _shown(row)) for row in shown_rules()],
         "deleted": deleted_rules(),
         "channels": [(channel, editing.shown_settings(channel), last) for channel, last in newest.items()],
         "kinds": ChannelKind.choices,

@@ -45,7 +45,7 @@ async def examine(gateway: Gateway, snapshot: Snapshot | None, proxies: Sequence
     at_proxies = [_proxy(address, why) for address, why in zip(proxies, reached[len(brokers) :], strict=True)]
     name_server = _answering(gettext("Name server"), gateway.namesrv, cluster.why)
     answering = [broker.address for broker, why in zip(brokers, reached, strict=False) if why is None]
-    return [name_server, *found, *at_proxies, *await _doors(snapshot, answering)]
+    return [name_server, *at_proxies, *found, *await _doors(snapshot, answering)]
 
 
 def _brokers(tried: Sequence[tuple[BrokerRef, str | None]]) -> list[Check]:
@@ -69,7 +69,7 @@ def _brokers(tried: Sequence[tuple[BrokerRef, str | None]]) -> list[Check]:
 
 def _for_others() -> str:
     return gettext(
-        "For others: gantry up --bind 0.0.0.0 --advertise ADDRESS --accounts, and their name server is "
+        "For others: `gantry up --bind 0.0.0.0 --advertise ADDRESS --accounts`, and their name server is "
         "this machine's address."
     )
 
@@ -78,7 +78,9 @@ def _broker(broker: BrokerRef, why: str | None) -> Check:
     what, told = gettext("Address of %(key)s") % {"key": broker.key}, {"address": broker.address, "why": why}
     if why is not None:
         evidence = gettext("clients get the address %(address)s, which is %(why)s from here") % told
-        action = gettext("Start the broker, or advertise an address that clients reach: gantry up --advertise.")
+        action = gettext(
+            "Start the broker, or advertise an address that clients reach: `gantry up --advertise ADDRESS`."
+        )
         return Check(Level.BAD, what, evidence, action)
     if is_loopback(broker.address):
         evidence = gettext("clients get the address %(address)s, which only this machine reaches") % told
@@ -99,7 +101,7 @@ def _answering(what: str, address: str, why: str | None) -> Check:
     told = {"address": address}
     if all(is_loopback(one) for one in address.split(";")):
         evidence = gettext("%(address)s answers, but only programs on this machine can reach it") % told
-        return Check(Level.WARN, what, evidence, gettext("For others: gantry up --bind 0.0.0.0 --accounts."))
+        return Check(Level.WARN, what, evidence, gettext("For others: `gantry up --bind 0.0.0.0 --accounts`."))
     return Check(Level.GOOD, what, gettext("%(address)s answers") % told)
 
 
@@ -117,7 +119,10 @@ def _accounts(told: Sequence[str]) -> Check:
     title, known = gettext("Accounts"), [one for one in told if one]
     if not known:
         return Check(Level.WARN, title, gettext("unknown: these brokers do not report it"))
-    action = gettext("A client needs an access key and a secret key: gantry admin accounts set NAME --secret generate.")
+    action = gettext(
+        "A client needs an access key and a secret key: create an account on the page Access, or with "
+        "`gantry admin accounts set NAME --secret generate`."
+    )
     level = Level.GOOD if len(known) == len(told) else Level.WARN
     if known == ["off"]:
         evidence, action = gettext("off: clients need no account"), ""
@@ -136,9 +141,9 @@ async def _why_not(address: str) -> str | None:
         async with timeout(REACH_TIMEOUT_S):
             _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
     except TimeoutError:
-        return "silent"
+        return gettext("silent")
     except (OSError, ValueError):
-        return "not reachable"
+        return gettext("not reachable")
     writer.close()
     with contextlib.suppress(OSError):
         await writer.wait_closed()

@@ -98,9 +98,9 @@ class Chart:
         return any(value for point in self.points for value in point[1:])
 
     @property
-    def is_of_bytes(self) -> bool:
-        """Whether each value is said with a unit of its own."""
-        return self.unit in ("B", "B/s")
+    def names_units(self) -> bool:
+        """Whether each value is said with a unit of its own: KiB or GiB, ms or min."""
+        return self.unit in ("B", "B/s", "ms")
 
     @property
     def ranges(self) -> list[Range]:

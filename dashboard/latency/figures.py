@@ -90,7 +90,7 @@ class LatencyFigures:
         )
         lines = tuple(Line(name, "", style) for name, style in zip(names(), STYLES, strict=True))
         marks = await marks_of(self.since, self.until, self.step_s, principal)
-        return Chart(gettext("End-to-end latency, ms"), "ms", lines, span, self.step_s, points, marks)
+        return Chart(gettext("End-to-end latency"), "ms", lines, span, self.step_s, points, marks)
 
 
 def names() -> list[str]:

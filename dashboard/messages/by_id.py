@@ -43,8 +43,8 @@ async def message_by_id(gateway: Gateway, msg_id: str, topic: str = "") -> Messa
         gettext("No message with this id in %(topic)s.") % {"topic": topic}
         if topic
         else gettext(
-            "No message with this id in the %(count)s topics that were written to last. It may have expired; name its "
-            "topic to look there."
+            "No message with this id in the %(count)s topics that were written to last. If it is in another topic, "
+            "search there."
         )
         % {"count": len(others)}
     )

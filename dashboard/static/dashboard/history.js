@@ -7,6 +7,7 @@
     let scale = 1;
     value = Math.max(value, isBytes(unit) ? 1024 : 1);  // half a byte has no label of its own
     if (isBytes(unit)) while (value / scale >= 1024) scale *= 1024;
+    if (unit === "ms" && value > 50000) scale = 60000;  // whole minutes
     const power = scale * 10 ** Math.floor(Math.log10(value / scale));
     return [1, 2, 4, 5, 10].find((step) => step * power >= value) * power;
   };
@@ -18,6 +19,8 @@
       while (value >= 1023.5 && power < BYTES.length - 1) { value /= 1024; power += 1; }
       return `${value.toFixed(!power || value >= 99.95 ? 0 : 1)}\u202f${BYTES[power]}${unit.slice(1)}`;
     }
+    if (unit === "ms" && value >= 1000) return value < 60000 ? `${+(value / 1000).toFixed(1)}\u202fs` : `${+(value / 60000).toFixed(1)}\u202fmin`;
+    if (unit === "ms") return `${+value.toFixed(value < 10 ? 1 : 0)}\u202fms`;
     if (value >= 1e6) return `${+(value / 1e6).toFixed(1)}M`;
     if (value >= 10000) return `${+(value / 1e3).toFixed(0)}k`;
     return value >= 10 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : `${+value.toFixed(1)}`;

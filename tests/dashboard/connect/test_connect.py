@@ -114,6 +114,7 @@ async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatc
     monkeypatch.setattr(gateway.brokers, "list", lost)
     found = {one.title: one for one in await examine(gateway, None, [f"127.0.0.1:{closed_port()}"])}
     assert {found[title].level for title in ("Name server", "Address of gone", "Proxy")} == {Level.BAD}
+    assert list(found)[:2] == ["Name server", "Proxy"], "side by side: what helps both is said once"
     assert (
         "not reachable from here" in found["Address of gone"].evidence
         and "--advertise" in found["Address of gone"].action

@@ -97,6 +97,7 @@ async def test_pages_and_rest_say_what_the_traces_say(
     for address in (f"/group/{group}", f"/topic/{topic}/charts"):
         page = (await client.get(address)).content.decode()
         assert "Distribution of the latency" in page and "End-to-end latency" in page
+        assert '<th class="num">p99</th>' in page and "\u202fms</td>" in page, "each value names its unit"
         assert f'<td class="num">{MESSAGES}</td>' in page
 
 

@@ -44,6 +44,7 @@ async def test_an_id_that_no_topic_has_says_where_was_looked(log_in: Client, mak
     page = await (await log_in("reader")).get("/messages/nothing-has-this")
     assert page.status_code == 404 and "No such message" in (shown := page.content.decode())
     assert '<a href="/traces">Messages and traces</a>' in shown, "where it is looked for"
+    assert shown.count("may have expired") == 1
 
 
 async def test_of_copies_with_one_id_the_one_stored_first_is_shown(

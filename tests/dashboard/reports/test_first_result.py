@@ -47,6 +47,15 @@ async def test_a_cron_line_and_what_is_counted_again_and_again_in_vain_stay() ->
     assert not await count_first_messages(NOW) and await next_runs() == {LATER}
 
 
+async def test_while_the_first_one_runs_no_later_time_is_promised(log_in: Client) -> None:
+    client = await log_in("operator")
+    await ensure_plans()
+    assert "runs automatically at" in (await client.get("/reports/")).content.decode()
+    await enqueue("traffic", 1, requested_by=None, now=NOW)
+    page = (await client.get("/reports/")).content.decode()
+    assert "The first one is running" in page and "runs automatically at" not in page
+
+
 async def test_reports_without_rows_are_folded_until_they_have_some(log_in: Client) -> None:
     client = await log_in("reader")
     folded = (await client.get("/reports/")).content.decode()
