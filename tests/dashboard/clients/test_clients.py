@@ -59,7 +59,9 @@ async def test_the_page_shows_clients_and_their_groups(producer: Producer, log_i
     text = (await client.get("/clients")).content.decode()
     assert producer.client_id in text and producer.group in text and "PYTHON" in text and "4.9.4" in text
     assert "Disconnect" not in text, "a reader changes nothing"
-    assert f'<small class="phone">sends as {producer.group}</small>' in text, "a telephone shows whose it is"
+    assert f'<span class="phone"><small>sends as {producer.group}</small></span>' in text, (
+        "a telephone shows whose it is"
+    )
     part = (await client.get(f"/clients?q={producer.group}", headers={"HX-Target": "client-list"})).content.decode()
     assert part.startswith('<div id="client-list"') and producer.client_id in part
     assert "Nothing matches" in (await client.get("/clients?q=no-such-one")).content.decode()
