@@ -17,6 +17,7 @@ from django.views.i18n import JavaScriptCatalog
 from appliance.reports.catalogue import REPORTS
 from dashboard.reports.tables import table_context
 from dashboard.reports.views import result_context
+from gantrymq.byte_size import readable
 
 selenium = pytest.importorskip("selenium", reason="drives the browser")
 
@@ -205,3 +206,12 @@ def test_what_is_printed_has_the_chart_and_its_legend_and_nothing_to_press(addre
     printed = browser.execute_script(PRINTED)
     assert (printed["controls"], printed["legend"], printed["bars"]) == (0, 2, 2 * len(HOURS))
     assert 0.8 < printed["share"] <= 1.0 and not printed["isTooWide"], printed
+
+
+def test_a_chart_says_bytes_as_tables_do(browser: Chrome, address: str) -> None:
+    browser.get(address)
+    chart = "const chart = new BarChart(document.body.appendChild(document.createElement('div')), arguments[1]);"
+    figure = {"x": ["a"], "series": [{"name": "n", "values": [1]}], "kind": "bytes"}
+    sizes = [0, 512, 1023.4, 1023.6, 5 * 1024, -3.3 * 2**20, 99.94 * 2**30, 99.96 * 2**30, 2.0**75]
+    said = browser.execute_script(f"{chart} return arguments[0].map((size) => chart.say(size));", sizes, figure)
+    assert said == [readable(size, "\u202f") for size in sizes]

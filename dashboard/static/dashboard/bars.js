@@ -7,22 +7,21 @@
   const BAR_PX_MAX = 72, COLOURS = 9, TIP_ROWS = 10, TABLE_ROWS = 500, LEAST_SHOWN = 3;
   const SIDE_PX_MIN = 3;                            // bars side by side that are thinner are drawn as lines
   const thin = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 }).replaceAll(",", "\u202f");
-  const scaled = (value, base, units) => {
-    let unit = 0;
-    while (Math.abs(value) >= base * 0.9995 && unit < units.length - 1) { value /= base; unit += 1; }
-    return [value, units[unit]];
-  };
-  const joined = ([value, unit]) => `${+value.toFixed(Math.abs(value) < 10 ? 1 : 0)}${unit && `\u202f${unit}`}`;
   const duration = (seconds) => (seconds < 60 ? window.gantryTimes.lasting(+seconds.toFixed(seconds < 10 ? 1 : 0), "s") : seconds < 3600 ? window.gantryTimes.lasting(+(seconds / 60).toFixed(1), "min") : seconds < 4 * 86400 ? window.gantryTimes.lasting(+(seconds / 3600).toFixed(1), "h") : window.gantryTimes.lasting(+(seconds / 86400).toFixed(seconds < 1e7 ? 1 : 0), "d")).replaceAll(" ", "\u202f");
   // How an axis and a tip say a value of each kind of column (appliance/reports/catalogue.py).
   const SAID = {
-    bytes: (value) => joined(scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])),
+    bytes: (value) => window.gantrySize(value),
     ms: (value) => (value < 1000 ? `${+value.toFixed(1)}\u202fms` : duration(value / 1000)),
     seconds: duration,
     share: (value) => `${+(value * 100).toFixed(1)}\u202f%`,
     change: (value) => `${+(value * 100).toFixed(1)}\u202f%`,
   };
-  const OF_AXIS = (value) => joined(scaled(value, 1000, ["", "k", "M", "G", "T", "P"])).replace("\u202f", "");
+  const OF_AXIS = (value) => {
+    const units = ["", "k", "M", "G", "T", "P"];
+    let unit = 0;
+    while (Math.abs(value) >= 999.5 && unit < units.length - 1) { value /= 1000; unit += 1; }
+    return `${+value.toFixed(Math.abs(value) < 10 ? 1 : 0)}${units[unit]}`;
+  };
 
   function niceMax(value, kind) {
     let scale = 1;

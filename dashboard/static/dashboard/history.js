@@ -2,7 +2,6 @@
 "use strict";
 (() => {
   const LEFT = 54, LINE = 15, TOP = 8;
-  const BYTES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];  // the unit, and "B/s", as a chart names it
   const niceMax = (value, unit) => {
     let scale = 1;
     value = Math.max(value, isBytes(unit) ? 1024 : 1);  // half a byte has no label of its own
@@ -14,11 +13,7 @@
   const isBytes = (unit) => unit === "B" || unit === "B/s";
   const short = (value, unit) => {
     if (!Number.isFinite(value)) return "—";
-    if (isBytes(unit)) {
-      let power = 0;
-      while (value >= 1023.5 && power < BYTES.length - 1) { value /= 1024; power += 1; }
-      return `${value.toFixed(!power || value >= 99.95 ? 0 : 1)}\u202f${BYTES[power]}${unit.slice(1)}`;
-    }
+    if (isBytes(unit)) return window.gantrySize(value, unit.slice(1));
     if (unit === "ms" && value >= 1000) return value < 60000 ? `${+(value / 1000).toFixed(1)}\u202fs` : `${+(value / 60000).toFixed(1)}\u202fmin`;
     if (unit === "ms") return `${+value.toFixed(value < 10 ? 1 : 0)}\u202fms`;
     if (value >= 1e6) return `${+(value / 1e6).toFixed(1)}M`;

@@ -1,4 +1,4 @@
-// Moments on pages: UTC, the reader's own time, or both, as the account chose. Each says its zone.
+// Moments on pages: UTC, the reader's own time, or both, as the account chose. Each says its zone. Durations and bytes of scripts, too.
 // The server writes them in UTC, in <time> elements (templatetags/times.py) and, in sentences, as "07:49:27 UTC".
 "use strict";
 (() => {
@@ -133,6 +133,14 @@
   const both = (at) => { const utc = partsOf(at, 0), local = partsOf(at, offsetAt(at)); return `${whole(utc)}, ${local.day === utc.day ? whole(local).slice(11) : whole(local)}`; };
   // How long, as dashboard/cluster/units.py says it; with a unit of its own also "2.5 h".
   const lasting = (count, unit) => interpolate({ s: gettext("%(count)s s"), min: gettext("%(count)s min"), h: gettext("%(count)s h"), d: gettext("%(count)s d") }[unit], { count }, true);
+  const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  // Bytes, as gantrymq/byte_size.py says them; each: what follows the unit, "/s" for a rate.
+  window.gantrySize = (value, each = "") => {
+    if (!Number.isFinite(value)) return "—";
+    let power = 0;
+    while (Math.abs(value) >= 1023.5 && power < UNITS.length - 1) { value /= 1024; power += 1; }
+    return `${value.toFixed(!power || Math.abs(value) >= 99.95 ? 0 : 1)}\u202f${UNITS[power]}${each}`;
+  };
   window.gantryTimes = { axis, axisZones, both, isShown, lasting, mode, offsetAt, put, showAll, text, zone: ZONE, zoneName };
   showAll(document);
   showClocks();
