@@ -1,9 +1,11 @@
-"""The entries that a reader asks for: page and REST ask the same way."""
+"""The entries that a reader asks for: page and REST ask the same way; the page shows a change of all brokers once."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -11,6 +13,7 @@ from django.db.models import Q, QuerySet
 from dashboard.models.audit import AuditEntry, Way
 
 OWN_ACCOUNT = "gantry-appliance"  # signs the calls of the dashboard itself: what a person did stands as a page's
+SAME_CHANGE_S = 10  # brokers write their lines within this time of each other, and of the dashboard's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,3 +58,43 @@ def _utc(moment: datetime | None) -> datetime | None:
         return moment.astimezone(UTC)
     except OverflowError:  # within a day of the first year's begin or the last one's end
         return moment.replace(tzinfo=UTC)
+
+
+class Line:
+    """A line of the page: an entry, with those that other brokers wrote of the same request of one client."""
+
+    def __init__(self, entry: AuditEntry) -> None:
+        self.entry = entry
+        self.numbers = [entry.number]
+        self._details: dict[str, Any] = json.loads(entry.details) if entry.details else {}
+        self.brokers = [str(self._details.pop("broker", ""))]
+
+    def takes(self, other: Line) -> bool:
+        """Whether the other, which is older, is a part of this one; then it has become one."""
+        if not self.brokers[0] or other.brokers[0] in self.brokers or self._same != other._same:
+            return False
+        if self.entry.at - other.entry.at > timedelta(seconds=SAME_CHANGE_S):
+            return False
+        self.brokers += other.brokers
+        self.numbers += other.numbers
+        return True
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The details for reading, with all brokers."""
+        brokers = ", ".join(sorted(self.brokers))
+        return [(key, brokers if key == "broker" else value) for key, value in self.entry.facts()]
+
+    @property
+    def _same(self) -> tuple[object, ...]:
+        entry = self.entry
+        return entry.way, entry.who, entry.address, entry.action, entry.target, entry.result, entry.told, self._details
+
+
+def lines_of(entries: Iterable[AuditEntry]) -> list[Line]:
+    """The newest first, as the entries are. One request to each of many brokers is one line."""
+    lines: list[Line] = []
+    for line in map(Line, entries):
+        if not any(known.takes(line) for known in lines):
+            lines.append(line)
+    return lines

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.access.permissions import Permission, requires
 from dashboard.audit import chain
 from dashboard.audit.export import FORMS, export_response
-from dashboard.audit.listing import Asked, found
+from dashboard.audit.listing import Asked, found, lines_of
 from dashboard.forms.span import SpanForm
 from dashboard.http.paging import page_of
 from dashboard.models.audit import Result, Way
@@ -58,7 +58,8 @@ async def audit(request: HttpRequest) -> HttpResponse:
     page = page_of(request, range(total), PAGE_ENTRIES)
     start = page.rows[0] if page.rows else 0
     context = {
-        "form": form, "entries": [entry async for entry in rows[start : start + PAGE_ENTRIES]], "total": total,
+        "form": form, "total": total,
+        "lines": lines_of([entry async for entry in rows[start : start + PAGE_ENTRIES]]),
         "page": page.number, "pages": page.pages, "is_narrowed": asked.is_narrowed, "kept_days": chain.KEPT.days,
     }  # fmt: skip
     if request.GET.get("check") == "1":

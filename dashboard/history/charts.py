@@ -13,7 +13,7 @@ from django.utils.translation import gettext_noop
 
 from dashboard.access.permissions import Permission, Principal
 from dashboard.audit.broker_trails import ACTIONS
-from dashboard.audit.listing import OWN_ACCOUNT
+from dashboard.audit.listing import OWN_ACCOUNT, SAME_CHANGE_S
 from dashboard.audit.words import action_in_words
 from dashboard.history.block_builder import HOUR, LENGTHS, MINUTE, SECOND, block_start
 from dashboard.history.series import EACH_SECOND, Several, kind_of
@@ -24,7 +24,6 @@ from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 
 MARKS_MAX = 100
 CHANGES_READ_MAX = 1000  # of which marks are made
-SAME_CHANGE_S = 10  # a broker writes its line within this time of the dashboard's
 TABLE_ROWS_MAX = 12  # each 5 minutes of an hour, each 2 hours of a day; a page has up to eight charts with a table
 
 

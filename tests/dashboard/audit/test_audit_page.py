@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -47,6 +49,26 @@ async def test_the_list_shows_what_is_asked_for(log_in: Client, query: str, numb
     assert [number for number in range(9, 0, -1) if f"no. {number}<" in page] == numbers
     lines = b"".join([part async for part in (await client.get(f"/audit/export.jsonl?{query}")).streaming_content])
     assert [json.loads(line)["number"] for line in lines.splitlines()] == numbers
+
+
+async def test_a_request_to_each_broker_is_one_line(log_in: Client) -> None:
+    """As brokers write it where accounts are off: by no account."""
+    now = timezone.now()
+
+    def seen_by(broker: str, seconds: float, **others: Any) -> Change:
+        values = {"target": "orders", "details": {"broker": broker, "perm": "6"}} | others
+        return Change(who="", way=Way.REMOTING, address="10.0.0.3", action="topic created or changed",
+                      at=now - timedelta(seconds=seconds), **values)  # fmt: skip
+
+    await sync_to_async(append)([
+        seen_by("a", 60), seen_by("a", 3), seen_by("a", 2.5, target="payments"), seen_by("b", 2),
+        seen_by("b", 1.5, target="payments"), seen_by("c", 1, details={"broker": "c", "perm": "4"}), seen_by("c", 0),
+    ])  # fmt: skip
+    client = await log_in("operator")
+    page = (await client.get("/audit?q=orders")).content.decode()
+    assert re.findall(r"no. ([\d, ]+)<", page) == ["7, 4, 2", "6", "1"], "of one minute, and of the same values"
+    assert "3 brokers" in page and "<code>a, b, c</code>" in page
+    assert "2 brokers" in (await client.get("/audit?q=payments")).content.decode()
 
 
 async def test_the_page_says_whether_the_chain_is_whole(log_in: Client) -> None:
