@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import dataclasses
 import functools
-import gc
 import logging
 import time
 from collections.abc import Sequence, Set
@@ -80,6 +79,7 @@ from appliance.broker.topics.topic_retention import TopicRetention
 from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import StartError
+from appliance.process.gc_pacing import collect_all_later
 from appliance.process.json_file import StateFileError
 from appliance.process.malloc import MemoryTrimmer
 from appliance.process.process_identity import new_session
@@ -307,9 +307,8 @@ class BrokerController(OpenParts):
     async def __aenter__(self) -> Self:
         async with contextlib.AsyncExitStack() as stack:
             await self._open(stack)
+            stack.callback(collect_all_later().cancel)
             self._stack = stack.pop_all()
-        gc.collect()
-        gc.freeze()
         return self
 
     async def __aexit__(

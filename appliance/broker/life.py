@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import gc
 import logging
 from collections.abc import Sequence
 from types import TracebackType
@@ -137,9 +136,6 @@ class BrokerLife:
         await self._go_on_renewing()
         if not closed.offsets.may_be_old:  # in memory, that is: the file was written when it closed
             self.controller.offsets.are_new()
-        del closed
-        gc.unfreeze()
-        gc.collect()
 
     async def _go_on_renewing(self) -> None:
         """As the master that opens next; not when another epoch has overtaken it."""

@@ -17,6 +17,19 @@ PERIOD_S = 0.05
 # burst would trigger one), collections of generation 0 for each of generation 1, and of 1 for each full one: never.
 THRESHOLDS = (10_000, 2, 1_000_000)
 YOUNG = 1  # collects generations 0 and 1: new objects, and survivors of the automatic collections
+SETTLED_S = 5.0
+
+
+def collect_all_later() -> asyncio.TimerHandle:
+    """Once, what an earlier role left behind, when this one has answered who waited for it: a full collection takes 25
+    ms of a core, half a second on a machine that is starved, and clients of a lost master have none meanwhile."""
+    return asyncio.get_running_loop().call_later(SETTLED_S, _collect_all)
+
+
+def _collect_all() -> None:
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 class GcPacer:

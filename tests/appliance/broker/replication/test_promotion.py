@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import time
 from pathlib import Path
 
 import pytest
 
+from appliance.process import gc_pacing
 from gantrymq.client.admin.promotion import NO_REGISTER
 from gantrymq.message import properties as names
 from gantrymq.remoting.codes import RequestCode, ResponseCode
@@ -54,6 +56,30 @@ async def test_the_master_of_before_comes_back_as_a_slave_without_its_tail(
         assert rows[0]["physicalOffset"] == common
         assert rows[-1]["physicalOffset"] + rows[-1]["storeSize"] == uncopied_end
         assert [row["body"] for row in rows] == [f"not copied {number} " for number in range(7)]
+
+
+async def test_a_new_master_serves_before_all_of_its_memory_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That takes a core for 25 ms and more, and clients wait."""
+    collected: list[int] = []
+
+    def collect(generation: int = 2) -> int:
+        collected.append(generation)
+        return 0
+
+    monkeypatch.setattr(gc_pacing, "SETTLED_S", 3600.0)
+    async with group(tmp_path) as brokers:
+        async with copied_pair(brokers):
+            pass
+        async with brokers.broker("two", broker_id=1) as two:
+            monkeypatch.setattr(gc, "collect", collect)
+            assert (await promote(two)).code == 0
+            await until(lambda: is_master(two))
+            await send(two, 1)
+            monkeypatch.undo()
+    assert collected
+    assert 2 not in collected
 
 
 async def test_a_master_that_hears_of_a_later_epoch_takes_no_message_more(tmp_path: Path) -> None:
