@@ -7,7 +7,8 @@ until it shows another address, or nothing has been reported for a while. Who wa
 However many report, a broker has one question on its way at a time, and a client one for all its brokers: after a
 report some eight in the first two seconds, later one a second. A slave that becomes the master leaves the route before
 it is in it again, and on a busy machine that takes a second or two: once an answer shows other members, the next two
-seconds are as the first ones.
+seconds are as the first ones. A broker that a route shows without a master is looked for, too, ever more rarely, until
+it has one: a client that has just begun, and sends to others meanwhile, does not wait for the next refresh.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gantrymq.client.connection.background import Background
-from gantrymq.client.connection.routes import LOOK_AGAIN_S, Routes
+from gantrymq.client.connection.routes import LOOK_AGAIN_S, REFRESH_S, Routes
 from gantrymq.errors import ConnectError, GantryError, NoBrokerYet, RequestTimeout, ResponseError
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.timeouts import timeout
@@ -31,7 +32,7 @@ SOON_PAUSE_S = 0.4  # at most, in the first SOON_S
 SOON_S = 2.0
 # The second: of a slave, about the end of a transaction. What stores a message and says so raises nothing.
 NOT_A_MASTER = frozenset({ResponseCode.SERVICE_NOT_AVAILABLE.value, ResponseCode.SLAVE_NOT_AVAILABLE.value})
-SEEK_S = 10.0  # without a report: then the usual refresh is enough
+SEEK_S = 10.0  # without a report: then the usual refresh is enough, unless the broker has no master
 
 
 def may_have_moved(failure: GantryError) -> bool:
@@ -46,9 +47,11 @@ def address_of(failure: GantryError) -> str:
     return failure.address if isinstance(failure, ResponseError | ConnectError | RequestTimeout) else ""
 
 
-def pause_after(questions: int, elapsed_s: float) -> float:
-    """Seconds until the next question, before jitter; elapsed_s: since the first one."""
-    return min(FIRST_PAUSE_S * 2.0 ** min(questions - 1, 16), SOON_PAUSE_S if elapsed_s < SOON_S else LOOK_AGAIN_S)
+def pause_after(questions: int, elapsed_s: float, quiet_s: float = 0.0) -> float:
+    """Seconds until the next question, before jitter. elapsed_s: since the first one, or since an answer showed other
+    members; quiet_s: since the last report."""
+    longest_s = SOON_PAUSE_S if elapsed_s < SOON_S else min(max(quiet_s / 8, LOOK_AGAIN_S), REFRESH_S)
+    return min(FIRST_PAUSE_S * 2.0 ** min(questions - 1, 16), longest_s)
 
 
 class _Report(NamedTuple):
@@ -90,6 +93,11 @@ class Moves:
             self._seeking.add(broker_name)
             self._background.start(self._seek(broker_name), f"look where {broker_name} is")
 
+    def without_master(self, broker_name: str, topic: str) -> None:
+        """A route of the topic shows none of this broker."""
+        if broker_name not in self._seeking:
+            self.suspect(broker_name, topic, "")
+
     async def wait(self, broker_name: str, failure: GantryError, pause_s: float) -> bool:
         """Pause before the next try, but no longer than until the broker's master is known to be elsewhere, or, where
         no broker had a master, until one has; say if that is so."""
@@ -123,7 +131,11 @@ class Moves:
         if began - self._ended_at.get(broker_name, -SEEK_S) < SEEK_S:
             began -= SOON_S
         try:
-            while loop.time() - (report := self._reports[broker_name]).at < SEEK_S:
+            while True:
+                report = self._reports[broker_name]
+                quiet_s = loop.time() - report.at
+                if quiet_s >= SEEK_S and not self._routes.lacks_master(broker_name):
+                    break
                 await self._ask(report)
                 if not self.is_at_fault(broker_name, report.address):
                     return
@@ -131,7 +143,8 @@ class Moves:
                 before, members = members, self._routes.members(broker_name)
                 if members != before:
                     began = loop.time()
-                await asyncio.sleep(pause_after(questions, loop.time() - began) * random.uniform(0.5, 1.0))
+                pause_s = pause_after(questions, loop.time() - began, quiet_s)
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
             self._ended_at[broker_name] = loop.time()
         finally:
             self._seeking.discard(broker_name)

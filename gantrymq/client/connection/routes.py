@@ -87,6 +87,7 @@ class Routes:
         self.known: dict[str, TopicRoute] = {}  # the route that was learnt last is the last one
         # Called with a broker's name, its master's last address, None when none was known, and the new one.
         self.on_moved: Callable[[str, str | None, str], object] = lambda name, before, now: None
+        self.on_headless: Callable[[str, str], object] = lambda name, topic: None  # a broker that has slaves alone
         self.new_topic_queues: int = QUEUES_OF_NEW_TOPIC  # of topics that are made by their first message
         self._name_servers = name_servers
         self._outages = name_servers.outages
@@ -162,6 +163,10 @@ class Routes:
     def members(self, broker_name: str) -> dict[int, str]:
         """Where a broker's master and slaves serve, by broker id."""
         return self._addresses.get(broker_name, {})
+
+    def lacks_master(self, broker_name: str) -> bool:
+        """Whether slaves of the broker are known, and no master."""
+        return bool(members := self.members(broker_name)) and 0 not in members
 
     def address_to_read(self, broker_name: str, broker_id: int = 0) -> tuple[str, bool] | None:
         """An address to pull from and whether it is the master's. Without that id: the address of the lowest one."""
@@ -257,3 +262,6 @@ class Routes:
                 extra={"event": "broker_moved", "broker": name, "before": before, "now": now},
             )
             self.on_moved(name, before, now)
+        for name in route.addresses:
+            if self.lacks_master(name):
+                self.on_headless(name, topic)

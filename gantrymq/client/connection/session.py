@@ -81,6 +81,7 @@ class ClientSession:
         self.moves: Moves = Moves(self.routes, self.background)
         self.silence: Silence = Silence(self.routes, self.moves, self.remoting)
         self.routes.on_moved = self._meet_again
+        self.routes.on_headless = self.moves.without_master
         self.when_moved: list[Callable[[str], object]] = []  # called with the name of a broker that has a new master
         self.is_open: bool = False
         self._was_closed = False

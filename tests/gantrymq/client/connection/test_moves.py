@@ -20,7 +20,7 @@ from gantrymq.client.connection.moves import (
     pause_after,
 )
 from gantrymq.client.connection.options import ClientOptions
-from gantrymq.client.connection.routes import LOOK_AGAIN_S
+from gantrymq.client.connection.routes import LOOK_AGAIN_S, REFRESH_S
 from gantrymq.client.connection.session import ClientSession
 from gantrymq.client.produce.retry import PAUSE_S, PAUSE_S_MAX, Retry
 from gantrymq.client.produce.sender import Sender
@@ -331,7 +331,7 @@ async def test_they_are_frequent_again_once_the_members_are_others(monkeypatch: 
     """The slave that is about to be the master has left."""
     elapsed: list[float] = []
 
-    def pause_after(questions: int, elapsed_s: float) -> float:
+    def pause_after(questions: int, elapsed_s: float, quiet_s: float) -> float:
         elapsed.append(elapsed_s)
         return 0.01
 
@@ -349,6 +349,25 @@ async def test_they_are_frequent_again_once_the_members_are_others(monkeypatch: 
     assert min(elapsed[same:]) < elapsed[same - 1]
 
 
+async def test_a_client_that_begins_while_a_broker_has_no_master_looks_until_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It sends to the others meanwhile, so that nothing fails."""
+    monkeypatch.setattr("gantrymq.client.connection.moves.SEEK_S", 0.05)
+    moved: list[str] = []
+    async with members() as (group, names, _old, new):
+        group.master = ""
+        session = ClientSession(ClientOptions(name_servers=names), heartbeat=HeartbeatData)
+        session.when_moved.append(moved.append)
+        session.open()
+        await session.routes.to_read("T")
+        asked = group.asked
+        await until(lambda: group.asked > asked + 9)  # long after SEEK_S
+        group.master = new
+        await until(lambda: moved == ["a"])
+        await session.close()
+
+
 def test_questions_become_rarer() -> None:
     at, questions = 0.0, 1
     while at < SEEK_S:
@@ -357,3 +376,5 @@ def test_questions_become_rarer() -> None:
     assert questions <= 3 + SOON_S / (SOON_PAUSE_S / 2) + SEEK_S / (LOOK_AGAIN_S / 2)
     assert pause_after(1, 0.0) == FIRST_PAUSE_S
     assert pause_after(1000, SOON_S) == LOOK_AGAIN_S
+    assert LOOK_AGAIN_S < pause_after(1000, SEEK_S, SEEK_S) < SEEK_S / 4
+    assert pause_after(1000, 3600.0, 3600.0) == REFRESH_S
