@@ -14,6 +14,7 @@ from dashboard.settings import *  # noqa: F403
 from dashboard.settings import APPLIANCE
 
 INSTALLED_APPS += ["tests.suite"]  # noqa: F405  # its command `flush` stands before Django's
+PASSWORD_HASHERS = ["tests.suite.quick_hashes.QuickHasher"]
 
 # GANTRY_TEST_DATABASE_URL=postgresql://… runs the dashboard's tests on that server: by hand, as those with Apache are.
 if url := os.environ.get("GANTRY_TEST_DATABASE_URL"):

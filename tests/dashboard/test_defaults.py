@@ -21,6 +21,7 @@ from appliance.settings.roles import BrokerConfig, NamesrvConfig
 from dashboard.access.tokens import create_token, find_token
 from dashboard.models.management import ApiToken, User
 from dashboard.people.first_run import issue_setup_token
+from dashboard.settings import PASSWORD_HASHERS
 from tests.dashboard.conftest import PASSWORD
 
 ROOT = Path(__file__).parents[2]
@@ -39,9 +40,8 @@ DEMO_PAIR = re.compile(
 )
 
 
-def test_s02_a_fresh_database_lets_nobody_in(transactional_db: None, settings: Any) -> None:
+def test_s02_a_fresh_database_lets_nobody_in(transactional_db: None) -> None:
     """S02: 200 pairs that scanners try, on a fresh appliance and beside an administrator of one's own."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # the look-up is what is tested
     assert (User.objects.count(), ApiToken.objects.count()) == (0, 0)
     pairs = [(name, password) for name in NAMES for password in (*SHIPPED_PASSWORDS, *COMMON_PASSWORDS)]
     assert len(pairs) == 200
@@ -79,8 +79,9 @@ def test_s02_s04_fresh_accounts_of_clients_are_the_appliances_own_alone(tmp_path
     assert len(secrets) == 2 and all(len(secret) >= 40 for secret in secrets)
 
 
-async def test_s18_a_password_is_kept_as_argon2_at_todays_cost(transactional_db: None) -> None:
+async def test_s18_a_password_is_kept_as_argon2_at_todays_cost(transactional_db: None, settings: Any) -> None:
     """S18: OWASP's least parameters for Argon2id."""
+    settings.PASSWORD_HASHERS = PASSWORD_HASHERS  # and not the tests' own
     token = await sync_to_async(issue_setup_token)()
     fields = {"username": "ada", "password": PASSWORD, "again": PASSWORD, "token": token or ""}
     assert (await AsyncClient().post("/first-run", fields)).status_code == 302
