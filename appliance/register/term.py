@@ -112,7 +112,7 @@ class Term:
 @dataclass(frozen=True, slots=True)
 class Change:
     """One row of the history. start: where the epoch begins in the log, bytes; -1: it was there before the register.
-    out_ms: since when the master of before had not renewed, as the new one saw it; -1: not known."""
+    out_ms: how long ago the master before renewed, or released its epoch, as the new one saw it; -1: unknown."""
 
     epoch: int
     id: str

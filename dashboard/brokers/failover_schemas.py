@@ -29,13 +29,14 @@ class FailoverMemberOut(Out):
 
 
 class FailoverChangeOut(Out):
-    """A new master. without_master_s: how long there was none; null: not known."""
+    """A new master. taken_over_after_s: since the last renewal, or the release, of the master before, as the new one
+    saw it; null: not known. The epoch of a master that was killed is released later than it ended."""
 
     epoch: int
     master: str
     reason: str
     at: MaybeFromMs = named("at_ms")
-    without_master_s: float | None
+    taken_over_after_s: float | None
 
 
 class FailoverOut(Out):
@@ -64,7 +65,7 @@ class FailoverOut(Out):
     @classmethod
     def of_status(cls, told: FailoverStatus) -> FailoverOut:
         changes = [
-            FailoverChangeOut.of(each, without_master_s=None if each.out_ms < 0 else each.out_ms / 1000)
+            FailoverChangeOut.of(each, taken_over_after_s=None if each.out_ms < 0 else each.out_ms / 1000)
             for each in told.changes
         ]
         return cls.of(

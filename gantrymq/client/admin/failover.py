@@ -46,7 +46,7 @@ class FailoverMember:
 @dataclass(frozen=True, slots=True)
 class FailoverChange:
     """A new master. reason: which command, or what made it begin by itself. start: where the epoch begins in the log,
-    bytes. out_ms: since when the master of before had not renewed, as the new one saw it. -1: not known."""
+    bytes. out_ms: how long ago the master before renewed, or released its epoch, as the new one saw it; -1: unknown."""
 
     epoch: int
     master: str

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from django.template.loader import render_to_string
 
+from dashboard.brokers.failover_schemas import FailoverOut
 from dashboard.live.failover_watch import FailoverWatch
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
 from dashboard.status.board import BrokerFacts, BrokerState
+from gantrymq.client.admin.failover import FailoverChange, FailoverStatus
 from tests.appliance.broker.failover.automatic import member
 from tests.appliance.broker.replication.brokers import group
 from tests.appliance.broker.replication.recorded import OnRecord
@@ -89,3 +92,14 @@ async def _is_watched(on_record: OnRecord, addresses: list[str]) -> None:
     states.clear()
     await watch.look()
     assert watch.seen == {}
+
+
+def test_how_long_a_takeover_took_counts_from_what_etcd_knows() -> None:
+    """A master that was killed is released by who finds it dead, so none can say how long there was no master."""
+    change = FailoverChange(2, "10.0.0.2:10911", "the master before has released the term", 1000, out_ms=1)
+    told = FailoverStatus("broker-a", master="10.0.0.2:10911", changes=(change,))
+    page = render_to_string("brokers/_failover.html", {"failover": told, "name": "broker-a", "now": 2.0})
+    assert "Taken over after" in page and "or the release, of the master before" in page
+    assert "Without a master" not in page and "1\u202fms" in page
+    [row] = FailoverOut.of_status(told).changes
+    assert row.taken_over_after_s == 0.001

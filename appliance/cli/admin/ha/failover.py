@@ -61,7 +61,7 @@ def _lines(status: FailoverStatus) -> list[str]:
         [each.epoch, each.master, each.reason, None if each.out_ms < 0 else duration(each.out_ms), ago(each.at_ms)]
         for each in status.changes
     ]
-    changes = table(("epoch", "master", "by", "without a master", "when"), rows, empty="no changes on record")
+    changes = table(("epoch", "master", "by", "taken over after", "when"), rows, empty="no changes on record")
     tails = [
         f"{each.address} keeps what only it had: `gantry store dump {each.folder} records --body`"
         for each in status.kept_tails
