@@ -15,7 +15,7 @@ from gantrymq.message.topics import is_retry_topic
 HISTORY_MAX = 24  # looks that a sparkline has
 HISTORY_EACH_S = 5.0
 TREND_S = 60.0  # a direction is that of the last minute, or of the last two looks where they lie further apart
-STEADY_RATIO = 0.02  # a lag that changes by less is steady
+STEADY_RATIO = 0.02  # of what was stored meanwhile: a lag that changes by less is steady, however large it is
 STEADY_MESSAGES = 2
 BEHIND_MIN_MS = 10_000  # what members are so little behind with is in flight, and does not grow
 SURE_LOOKS = 4  # so many looks show how much a lag jumps about; fewer are taken as they are
@@ -110,7 +110,8 @@ def direction(group: WatchedGroup) -> Direction:
     if begin is None or group.lag is None:
         return Direction.UNKNOWN
     change = group.lag - begin[1]
-    if abs(change) <= max(STEADY_MESSAGES, STEADY_RATIO * begin[1]) or not _is_clear(group, begin[0]):
+    stored = (group.in_rate or 0.0) * (group.at - begin[0])
+    if abs(change) <= max(STEADY_MESSAGES, STEADY_RATIO * stored) or not _is_clear(group, begin[0]):
         return Direction.STEADY
     if change < 0:
         return Direction.SHRINKING
