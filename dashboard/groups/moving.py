@@ -104,8 +104,7 @@ async def _plan(gateway: Gateway, group: str, topic: str, form: ResetForm) -> Re
     """One topic, queue by queue."""
     wanted = form.cleaned_data
     if wanted["to"] == "shift":
-        begin = await gateway.groups.plan_reset(group, topic, TO_BEGIN, None)
-        end = await gateway.groups.plan_reset(group, topic, TO_END, None)
+        begin, end = await _ends(gateway, group, topic)
         return _written(end, shifted(begin.moves, end.moves, wanted["by"]))
     if wanted["to"] == "undo":
         done = await last_move(group, topic)
@@ -114,8 +113,7 @@ async def _plan(gateway: Gateway, group: str, topic: str, form: ResetForm) -> Re
                 gettext("The offsets of %(group)s in %(topic)s were not reset here within the last 24 hours.")
                 % {"group": group, "topic": topic}
             )
-        begin = await gateway.groups.plan_reset(group, topic, TO_BEGIN, None)
-        end = await gateway.groups.plan_reset(group, topic, TO_END, None)
+        begin, end = await _ends(gateway, group, topic)
         return _written(end, undone(done, begin.moves, end.moves))
     if wanted["to"] == "copy":
         plan = await gateway.groups.plan_copy(wanted["source"], group, topic)
@@ -126,6 +124,11 @@ async def _plan(gateway: Gateway, group: str, topic: str, form: ResetForm) -> Re
             )
         return plan
     return await gateway.groups.plan_reset(group, topic, *form.position())
+
+
+async def _ends(gateway: Gateway, group: str, topic: str) -> tuple[ResetPlan, ResetPlan]:
+    begin = await gateway.groups.plan_reset(group, topic, TO_BEGIN, None)
+    return begin, await gateway.groups.plan_reset(group, topic, TO_END, None)
 
 
 async def move_all(gateway: Gateway, plans: Sequence[ResetPlan], who: str) -> list[Moved]:

@@ -11,10 +11,9 @@ import uuid
 from appliance.broker.failover.on_record import Seen as SeenFigures
 from appliance.broker.failover.told import status_of
 from appliance.cli.admin.command import Shown
-from appliance.cli.admin.failures import NotThere
 from appliance.cli.admin.ha import cancelling, unclean
 from appliance.cli.admin.ha.explain import beware, by_itself, paused, unfinished
-from appliance.cli.admin.ha.looking import FRESH_S, Seen, broker_arguments, has_renewed, look
+from appliance.cli.admin.ha.looking import FRESH_S, Seen, broker_arguments, has_renewed, look, look_at_record
 from appliance.cli.admin.ha.switching import until_switched
 from appliance.cli.admin.output import ago, duration, when
 from appliance.cli.tables import Cell, facts, table
@@ -77,7 +76,7 @@ def _master(status: FailoverStatus) -> str:
 
 
 async def plan_pause(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await _with_record(admin, arguments)
+    seen, _ = await look_at_record(admin, arguments)
     if seen.view.pause is not None:
         raise ConfigError(f"{seen.view.pause.who} has paused failover already: {seen.view.pause.why}")
     lines = [f"no broker of {arguments.broker} becomes the master by itself until `gantry admin ha resume`"]
@@ -85,7 +84,7 @@ async def plan_pause(admin: AdminClient, arguments: argparse.Namespace) -> Shown
 
 
 async def pause(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    shown, seen = await plan_pause(admin, arguments), await _with_record(admin, arguments)
+    shown, (seen, _) = await plan_pause(admin, arguments), await look_at_record(admin, arguments)
     now_ms = int(time.time() * 1000)
     until_ms = now_ms + int(arguments.minutes * 60_000) if arguments.minutes else 0
     await seen.register.pause(seen.view, Pause(arguments.who or _user(), arguments.why, now_ms, until_ms))
@@ -94,13 +93,12 @@ async def pause(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 async def plan_resume(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """Once it is resumed, a master that does not renew is replaced: a person has to want that."""
-    seen = await _with_record(admin, arguments)
+    seen, term = await look_at_record(admin, arguments)
     if seen.view.pause is None:
         raise ConfigError(f"failover of {arguments.broker} is not paused")
     if seen.view.beat is not None and not arguments.force and not await has_renewed(seen):
-        owner = "" if seen.view.term is None else seen.view.term.owner
         raise ConfigError(
-            f"{owner} has not renewed in etcd for {FRESH_S:.0f} s: without the pause another broker replaces it. "
+            f"{term.owner} has not renewed in etcd for {FRESH_S:.0f} s: without the pause another broker replaces it. "
             "Start it first, or --force"
         )
     return Shown({"broker": arguments.broker}, [f"the pause ends: {paused_by(seen)}"])
@@ -112,14 +110,14 @@ def paused_by(seen: Seen) -> str:
 
 
 async def resume(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    shown, seen = await plan_resume(admin, arguments), await _with_record(admin, arguments)
+    shown, (seen, _) = await plan_resume(admin, arguments), await look_at_record(admin, arguments)
     await seen.register.resume(seen.view)
     return shown
 
 
 async def plan_switch(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     if cancelling.is_asked(arguments):
-        return cancelling.checked(arguments.broker, (await _with_record(admin, arguments)).view)
+        return cancelling.checked(arguments.broker, (await look_at_record(admin, arguments))[0].view)
     if unclean.is_asked(arguments):
         return (await unclean.checked(admin, arguments, await _status(admin, arguments))).shown
     status, target = await _target(admin, arguments)
@@ -164,14 +162,13 @@ async def _says_itself(admin: AdminClient, address: str) -> str:
 async def switch_over(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
     """Ask in etcd, and wait."""
     if cancelling.is_asked(arguments):
-        seen = await _with_record(admin, arguments)
+        seen, _ = await look_at_record(admin, arguments)
         return await cancelling.cancel(arguments.broker, seen.register, _user())
     if unclean.is_asked(arguments):
         found = await unclean.checked(admin, arguments, await _status(admin, arguments))
         return await _until_switched(arguments, found.seen, found.switch, arguments.to, SWITCH_S + found.lease_s)
-    (_, target), seen = await _target(admin, arguments), await _with_record(admin, arguments)
-    assert seen.view.term is not None
-    switch = Switch(str(uuid.uuid4()), target.number, True, 0, seen.view.term.epoch, seen.view.term_revision)
+    (_, target), (seen, term) = await _target(admin, arguments), await look_at_record(admin, arguments)
+    switch = Switch(str(uuid.uuid4()), target.number, True, 0, term.epoch, seen.view.term_revision)
     return await _until_switched(arguments, seen, switch, target.address, SWITCH_S)
 
 
@@ -194,13 +191,6 @@ def switch_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="HOST:PORT", help="the next master (default: the one that would take over now)")
     parser.add_argument("--cancel", action="store_true", help="take back the one that was asked for and has not begun")
     unclean.add_arguments(parser)
-
-
-async def _with_record(admin: AdminClient, arguments: argparse.Namespace) -> Seen:
-    seen = await look(admin, arguments)
-    if seen.view.term is None:
-        raise NotThere(f"etcd has no record of {arguments.broker}")
-    return seen
 
 
 def pause_arguments(parser: argparse.ArgumentParser) -> None:

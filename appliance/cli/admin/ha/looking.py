@@ -6,11 +6,12 @@ import argparse
 import asyncio
 from dataclasses import dataclass
 
+from appliance.cli.admin.failures import NotThere
 from appliance.failover.lease import RENEW_EVERY_S
 from appliance.register.etcd import ANOTHER
 from appliance.register.opening import open_etcd
 from appliance.register.register import Register
-from appliance.register.term import View
+from appliance.register.term import Term, View
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.members import Member
@@ -47,6 +48,14 @@ async def look(admin: AdminClient, arguments: argparse.Namespace) -> Seen:
     client = open_etcd(endpoints, arguments.etcd_user, arguments.etcd_password_file, arguments.etcd_ca)
     register = Register(client, cluster, arguments.broker)
     return Seen(register, await register.view(), members)
+
+
+async def look_at_record(admin: AdminClient, arguments: argparse.Namespace, *, else_: str = "") -> tuple[Seen, Term]:
+    """The same of a name that etcd has on record. else_: what to do otherwise. Raises NotThere."""
+    seen = await look(admin, arguments)
+    if seen.view.term is None:
+        raise NotThere(f"etcd has no record of {arguments.broker}{else_}")
+    return seen, seen.view.term
 
 
 async def has_renewed(seen: Seen) -> bool:

@@ -6,10 +6,9 @@ import argparse
 from typing import Any
 
 from appliance.cli.admin.command import Command, Shown
-from appliance.cli.admin.failures import NotThere
 from appliance.cli.admin.ha import failover
 from appliance.cli.admin.ha.explain import explain, why_not
-from appliance.cli.admin.ha.looking import Seen, broker_arguments, look
+from appliance.cli.admin.ha.looking import Seen, broker_arguments, look, look_at_record
 from appliance.cli.admin.output import ago
 from appliance.cli.tables import Cell, table
 from appliance.register.register import HA_INIT
@@ -66,9 +65,7 @@ def _to_join(member: Member) -> str:
 
 
 async def plan_join(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await look(admin, arguments)
-    if seen.view.term is None:
-        raise NotThere(f"etcd has no record of {arguments.broker}: {HA_INIT}")
+    seen, _ = await look_at_record(admin, arguments, else_=f": {HA_INIT}")
     document = {"broker": arguments.broker, "joins": [each.address for each in seen.members if each.answers]}
     return Shown(document, [_to_join(member) for member in seen.members])
 
@@ -94,10 +91,8 @@ async def _join(admin: AdminClient, broker: str, members: list[Member]) -> Shown
 
 
 async def plan_adopt(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await look(admin, arguments)
-    if seen.view.term is None:
-        raise NotThere(f"etcd has no record of {arguments.broker}: {HA_INIT}")
-    master, term = _master(seen, arguments), seen.view.term
+    seen, term = await look_at_record(admin, arguments, else_=f": {HA_INIT}")
+    master = _master(seen, arguments)
     document = {"broker": arguments.broker, "master": master.address, "epoch": master.log_epoch, "was": term.epoch}
     line = (
         f"the record follows epoch {master.log_epoch} of {master.address}; it names epoch {term.epoch} of {term.owner}"
@@ -114,20 +109,16 @@ async def adopt(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
 
 
 async def plan_remove(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await look(admin, arguments)
-    if seen.view.term is None:
-        raise NotThere(f"etcd has no record of {arguments.broker}")
+    _, term = await look_at_record(admin, arguments)
     lines = [
-        f"the record of {arguments.broker} is deleted: epoch {seen.view.term.epoch} of {seen.view.term.owner}",
+        f"the record of {arguments.broker} is deleted: epoch {term.epoch} of {term.owner}",
         "take etcdEndpoints out of its brokers' settings first: with it they take no messages without a record",
     ]
-    return Shown({"broker": arguments.broker, "epoch": seen.view.term.epoch}, lines)
+    return Shown({"broker": arguments.broker, "epoch": term.epoch}, lines)
 
 
 async def remove(admin: AdminClient, arguments: argparse.Namespace) -> Shown:
-    seen = await look(admin, arguments)
-    if seen.view.term is None:
-        raise NotThere(f"etcd has no record of {arguments.broker}")
+    seen, _ = await look_at_record(admin, arguments)
     await seen.register.remove(seen.view)
     return Shown({"broker": arguments.broker}, [f"etcd has no record of {arguments.broker} any more"])
 
