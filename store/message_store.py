@@ -21,7 +21,6 @@ from store.parts import StoreParts
 from store.queues.repair import ConsumeQueueRepair
 from store.queues.topic_slot import TopicSlot
 from store.raw_appender import RawAppender
-from store.reader import StoreReader
 from store.startup import recovery
 from store.startup.checkpoint import AbortMarker, Checkpoint, StoreLock, Synced
 from store.startup.dispatch import BitmapOf
@@ -61,7 +60,7 @@ class MessageStore(StoreView):
         self.delay_levels = parts.delay_levels
         self._make_upkeep(parts)
         self._repair = ConsumeQueueRepair(parts.log, parts.queues, parts.tags_codes, parts.scanner)
-        super().__init__(parts, StoreReader(config, parts.log, parts.queues, parts.index, self._repair))
+        super().__init__(parts, self._repair)
         self._appender = Appender(parts)
         self.copy = RawAppender(parts)  # the writer of a store that is a copy; it refuses messages
         self.timer_rules = self._appender.timer_rules

@@ -24,10 +24,8 @@ from store.base.results import (
     GetMessageStatus,
     QueryMessageResult,
 )
-from store.index.service import IndexService
-from store.log.commit_log import CommitLog
+from store.parts import StoreParts
 from store.queues.consume_queue import FILLER_SIZE, UNIT, ConsumeQueue
-from store.queues.consume_queue_table import ConsumeQueueTable
 from store.queues.filter import Filter
 from store.queues.repair import ConsumeQueueRepair, are_messages, are_plausible
 from store.queues.sizes import size_of_units
@@ -44,17 +42,11 @@ _UNITS = tuple(struct.Struct(">" + "qiq" * count) for count in range(UNITS_PER_L
 class StoreReader:
     """Looks at log, queues and index; changes none of them."""
 
-    def __init__(
-        self,
-        config: MessageStoreConfig,
-        log: CommitLog,
-        queues: ConsumeQueueTable,
-        index: IndexService,
-        repair: ConsumeQueueRepair,
-    ) -> None:
-        self._log = log
-        self._queues = queues
-        self._index = index
+    def __init__(self, parts: StoreParts, repair: ConsumeQueueRepair) -> None:
+        config = parts.config
+        self._log = parts.log
+        self._queues = parts.queues
+        self._index = parts.index
         self._repair = repair
         self._query_max = config.query_messages_max
         self.limits = Limits(
@@ -65,7 +57,7 @@ class StoreReader:
             config.transfer_bytes_in_disk_max,
         )
 
-    def get_message(
+    def read_queue(
         self,
         topic: str,
         queue_id: int,
@@ -222,6 +214,7 @@ class StoreReader:
         return self._log.read_record(physical_offset) if size_bytes != FILLER_SIZE else None
 
     def message_bytes(self, physical_offset: int) -> memoryview | None:
+        """Return one record's bytes, None when no record starts there."""
         return self._log.read_record(physical_offset)
 
     def look_message_by_offset(self, physical_offset: int) -> MessageExt | None:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from gantrymq.message.model import MessageExt
 from gantrymq.message.topics import SCHEDULE_TOPIC, TOOLS_GROUP
 from store.base.errors import NotReadableNow, StoreNotRunning
 from store.base.results import ConsumeQueueUnit, GetMessageResult, QueryMessageResult
@@ -18,21 +17,20 @@ from store.base.stats import SLOW_S
 from store.parts import StoreParts
 from store.queues.consume_queue_ext import ADDRESS_MAX, ExtUnit
 from store.queues.filter import Filter
+from store.queues.repair import ConsumeQueueRepair
 from store.reader import StoreReader
 
 RECENT_BYTES = 64 << 20  # surely in the page cache
 
 
-class StoreView:
+class StoreView(StoreReader):
     """The reading half of MessageStore. Loop thread only, but for what `log_reader` returns."""
 
-    def __init__(self, parts: StoreParts, reader: StoreReader) -> None:
-        self.reader = reader
+    def __init__(self, parts: StoreParts, repair: ConsumeQueueRepair) -> None:
+        super().__init__(parts, repair)
         self._state = parts.state
         self._stats = parts.stats
         self._monotonic = parts.monotonic
-        self._log = parts.log
-        self._queues = parts.queues
         self._slots = parts.queues.slots
         self._dispatcher = parts.dispatcher
         self._delay_levels = parts.delay_levels
@@ -57,7 +55,7 @@ class StoreView:
         if not self._state.is_readable:
             raise StoreNotRunning("the store is closed or not readable")
         started = self._monotonic()
-        result = self.reader.get_message(topic, queue_id, offset, max_messages, wanted)
+        result = self.read_queue(topic, queue_id, offset, max_messages, wanted)
         stats = self._stats
         elapsed = self._monotonic() - started
         if elapsed >= SLOW_S:
@@ -71,35 +69,23 @@ class StoreView:
             stats.get_miss_times += 1
         return result
 
-    def message_bytes(self, physical_offset: int) -> memoryview | None:
-        """Return one record's bytes, None when no record starts there."""
-        return self.reader.message_bytes(physical_offset)
-
     def shown_message_bytes(self, physical_offset: int) -> memoryview | None:
         """Return one record's bytes, None when no record starts there, or when consumers may not see it yet."""
         if not 0 <= physical_offset < self._log.shown_below:
             return None
-        return self.reader.message_bytes(physical_offset)
-
-    def message_at(self, topic: str, queue_id: int, offset: int) -> memoryview | None:
-        """Return the record at a queue offset, None when it is gone for ever. NotReadableNow."""
-        return self.reader.message_at(topic, queue_id, offset)
+        return self.message_bytes(physical_offset)
 
     def shown_message_at(self, topic: str, queue_id: int, offset: int) -> memoryview | None:
         """The same. NotReadableNow also when consumers may not see it yet."""
-        record = self.reader.message_at(topic, queue_id, offset)
+        record = self.message_at(topic, queue_id, offset)
         if record is not None and offset >= self.shown_max_offset(topic, queue_id):
             raise NotReadableNow(f"message {offset} of {topic} is not confirmed yet")
         return record
 
-    def look_message_by_offset(self, physical_offset: int) -> MessageExt | None:
-        """Return the message whose record starts there, None when there is none."""
-        return self.reader.look_message_by_offset(physical_offset)
-
     def query_message(self, topic: str, key: str, max_messages: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
         """Return records by unique key or key that consumers may see; equal hashes of other keys may be among them."""
         self._dispatcher.put_pending()
-        return self.reader.query_message(topic, key, max_messages, begin_ms, end_ms)
+        return super().query_message(topic, key, max_messages, begin_ms, end_ms)
 
     def log_file_start(self, physical_offset: int) -> int:
         """Return where the file that holds the offset begins."""
@@ -162,23 +148,11 @@ class StoreView:
     def shown_max_offset(self, topic: str, queue_id: int) -> int:
         """Return the queue offset behind the last message that consumers may see; 0 for an unknown queue."""
         queue = self._queues.find(topic, queue_id)
-        return self.reader.shown_max(queue) if queue is not None else 0
-
-    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
-        """Return the queue offset of the message stored nearest to a time, among those that consumers may see."""
-        return self.reader.offset_by_time(topic, queue_id, timestamp_ms)
-
-    def store_timestamp(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """Return when a message was stored, ms; -1 when it is not there."""
-        return self.reader.store_timestamp(topic, queue_id, queue_offset)
-
-    def earliest_store_timestamp(self, topic: str | None = None, queue_id: int = 0) -> int:
-        """Return when the oldest message of a queue, or of the store, was stored; -1 when there is none."""
-        return self.reader.earliest_store_timestamp(topic, queue_id)
+        return self.shown_max(queue) if queue is not None else 0
 
     def consume_queue_units(self, topic: str, queue_id: int, offset: int, count: int) -> list[ConsumeQueueUnit]:
         """Return units from a queue offset on; fewer than `count` where a file or the queue ends."""
-        units = self.reader.units(topic, queue_id, offset, count)
+        units = self.units(topic, queue_id, offset, count)
         if topic == SCHEDULE_TOPIC and any(unit.tags_code <= ADDRESS_MAX for unit in units):
             return [unit._replace(tags_code=self._due_ms(queue_id, unit)) for unit in units]
         return units
@@ -187,10 +161,6 @@ class StoreView:
         """Return what a unit's third field stands for in the queue's extension; None when it is plain or lost."""
         queue = self._queues.find(topic, queue_id)
         return queue.ext.unit(tags_code) if queue is not None and queue.ext is not None else None
-
-    def properties_of(self, topic: str, queue_id: int, offset: int, count: int) -> list[bytes]:
-        """Return the encoded properties of messages of a queue; of fewer where some are not there."""
-        return self.reader.properties_of(topic, queue_id, offset, count)
 
     def topics(self) -> set[str]:
         """Return the topics that have queues."""

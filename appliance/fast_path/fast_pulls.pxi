@@ -16,7 +16,7 @@ cdef class PullWalk:
     cdef int _looked_at_next
 
     def __init__(self, parts, pulls, bounds):
-        self._config, self._log, self._limits = parts.config, parts.store.parts.log, parts.store.reader.limits
+        self._config, self._log, self._limits = parts.config, parts.store.parts.log, parts.store.limits
         self._pulls, self._parse_tags, self._filter_of = pulls, pulls.parse_tags, pulls.filter_of
         self._groups, self._topics, self._consumers = pulls.groups, pulls.topics, pulls.consumers
         self._popping = pulls.popping

@@ -29,7 +29,7 @@ def filled(open_store: OpenStore, root: Path, count: int = 40, **settings: int) 
 
 
 def change_limits(store: MessageStore, **limits: int) -> None:
-    store.reader.limits = store.reader.limits._replace(**limits)
+    store.limits = store.limits._replace(**limits)
 
 
 @pytest.fixture(params=[ANYTHING, TAG_A], ids=["all", "tag"])
@@ -173,13 +173,13 @@ def test_properties_may_reach_the_limit(store: MessageStore, over: int) -> None:
 
 def test_a_get_that_took_long_is_told(tmp_path: Path, open_store: OpenStore, clock: Clock) -> None:
     store, _size = filled(open_store, tmp_path)
-    looked = store.reader.get_message
+    looked = store.read_queue
 
     def slowly(*question: object) -> object:
         clock.now += 0.25
         return looked(*question)  # type: ignore[arg-type]
 
-    store.reader.get_message = slowly  # type: ignore[assignment,method-assign]
+    store.read_queue = slowly  # type: ignore[assignment,method-assign]
     store.get_message("g", "T", 0, 0, 32)
     assert store.stats.runtime_info()["getMessageEntireTimeMax"] == "250"
 

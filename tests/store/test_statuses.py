@@ -152,7 +152,7 @@ def test_a_cold_read_is_bounded_in_bytes(tmp_path: Path, open_store: OpenStore) 
     store = open_store(small_config(tmp_path, transfer_bytes_in_disk_max=2500))
     for _ in range(8):
         store.put_message(message(bytes(900)))
-    store.reader.limits = store.reader.limits._replace(hot_bytes=0)
+    store.limits = store.limits._replace(hot_bytes=0)
     assert store.get_message("g", "T", 0, 0, 32).message_count == 2
 
 

@@ -100,7 +100,7 @@ class TopicFigureBook:
             used += self._take_out(name, queue_id, counted, low, high)
             while counted.high < high and used < limit:
                 wanted = min(high - counted.high, UNITS_A_READ, limit - used)
-                units, size_bytes = self._store.reader.size_of_units(name, queue_id, counted.high, wanted)
+                units, size_bytes = self._store.size_of_units(name, queue_id, counted.high, wanted)
                 if not units:
                     break
                 counted.high += units
@@ -114,7 +114,7 @@ class TopicFigureBook:
             return 0
         used = 0
         while counted.low < low <= counted.high <= high and low - counted.low <= UNITS_A_READ:
-            units, size_bytes = self._store.reader.size_of_units(name, queue_id, counted.low, low - counted.low)
+            units, size_bytes = self._store.size_of_units(name, queue_id, counted.low, low - counted.low)
             if not units:
                 break
             counted.low += units

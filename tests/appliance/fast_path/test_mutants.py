@@ -147,8 +147,8 @@ def a_topic_with_fewer_queues(pair: Pair, _patch: pytest.MonkeyPatch) -> None:
 
 
 def a_smaller_limit_of_pulls(pair: Pair, _patch: pytest.MonkeyPatch) -> None:
-    reader = pair.plain.broker.store.reader
-    reader.limits = reader.limits._replace(memory_count_max=3)
+    store = pair.plain.broker.store
+    store.limits = store.limits._replace(memory_count_max=3)
 
 
 def another_hash_of_keys(_pair: Pair, patch: pytest.MonkeyPatch) -> None:

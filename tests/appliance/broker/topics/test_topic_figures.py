@@ -86,7 +86,7 @@ def test_what_expired_counts_no_more(kept: Kept) -> None:
     queue = kept.store.parts.queues.find("a", 0)
     assert queue is not None
     queue.min_index = 15
-    units, gone = kept.store.reader.size_of_units("a", 0, 0, 15)
+    units, gone = kept.store.size_of_units("a", 0, 0, 15)
     assert units == 15
     told = kept.look("a")["a"]
     assert (told.messages, told.counted, told.size_bytes) == (25, 25, kept.sizes["a"] - gone)
