@@ -31,6 +31,10 @@ from tests.e2e.page import Page  # noqa: E402
 HOUR_MS = 3_600_000
 BEGIN_MS = 1_793_577_600_000  # 2026-11-02 00:00 UTC
 HOURS = (0, 1, 2, 5)  # nothing was stored in hours 3 and 4
+HTMX = ("django_htmx/htmx-2.min.js", "dashboard/app.js")
+PART = """<div id="part" hx-get="/part" hx-trigger="every 1s" hx-swap="outerHTML">
+<details id="more"><summary>More</summary><p>in it</p></details>
+<details id="other"><summary>Other</summary><p>in it</p></details></div>"""
 SCRIPTS = ("dashboard/times.js", "dashboard/bars.js", "dashboard/reports.js")
 BYTES_MAX = 300_000
 TEXTS = {".js": "text/javascript", ".css": "text/css"}
@@ -67,9 +71,14 @@ def lag_result() -> dict[str, Any]:
 def page_text(name: str) -> str:
     if name == "lag":
         body = render_to_string("reports/_table.html", table_context(REPORTS["lag"], lag_result()))
+    elif name == "folds":
+        body = f'{PART}<div id="connection-bar" hidden></div>'
     else:
         body = render_to_string("reports/_result.html", result_context(result()))
-    scripts = "".join(f'<script src="/{name}" defer></script>' for name in ("words.js", *SCRIPTS))
+        body += f'<div class="scroll scroll-tall">{"<p>a row</p>" * 60}</div>'
+    scripts = "".join(
+        f'<script src="/{name}" defer></script>' for name in ("words.js", *SCRIPTS, *(HTMX if name == "folds" else ()))
+    )
     styles = "".join(f'<link rel="stylesheet" href="/dashboard/{name}.css">' for name in ("app", "reports"))
     return f'<!doctype html><html lang="en" data-times="utc"><meta charset="utf-8">{styles}{scripts}<main>{body}</main>'
 
@@ -79,7 +88,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         name = self.path.split("?")[0].removeprefix("/")
-        if name in ("", "lag"):
+        if name == "part":
+            kind, content = "text/html; charset=utf-8", PART.encode()
+        elif name in ("", "lag", "folds"):
             kind, content = "text/html; charset=utf-8", page_text(name).encode()
         elif name == "words.js":
             kind, content = "text/javascript", JavaScriptCatalog().get(RequestFactory().get("/")).content
@@ -190,6 +201,7 @@ const shown = (selector) => [...document.querySelectorAll(selector)].filter((one
 return {
   controls: shown('form, input, select, button:not(.bar-legend *)'), legend: shown('.bar-legend button'),
   bars: shown('.plot svg rect'), share: drawn.width / main.width,
+  isCut: [...document.querySelectorAll('.scroll-tall')].some((one) => one.clientHeight < one.scrollHeight),
   isTooWide: document.documentElement.scrollWidth > innerWidth,
 };
 """
@@ -201,11 +213,23 @@ def test_what_is_printed_has_the_chart_and_its_legend_and_nothing_to_press(addre
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
     browser.get(address)
     page.wait("the bars", lambda: browser.execute_script(PRINTED)["bars"] == 2 * len(HOURS))
-    assert browser.execute_script(PRINTED)["controls"] > 0, "on the screen there are some"
+    shown = browser.execute_script(PRINTED)
+    assert shown["controls"] > 0 and shown["isCut"], "on the screen there are some, and a long table scrolls"
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     printed = browser.execute_script(PRINTED)
     assert (printed["controls"], printed["legend"], printed["bars"]) == (0, 2, 2 * len(HOURS))
-    assert 0.8 < printed["share"] <= 1.0 and not printed["isTooWide"], printed
+    assert 0.8 < printed["share"] <= 1.0 and not printed["isTooWide"] and not printed["isCut"], printed
+
+
+def test_what_was_folded_out_stays_so_when_its_part_is_drawn_anew(address: str, browser: Chrome) -> None:
+    page = Page(browser)
+    browser.get(f"{address}folds")
+    page.click("#more summary")
+    browser.execute_script("document.querySelector('#part').dataset.old = 'yes'")
+    page.wait("another part", lambda: page.find("#part").get_attribute("data-old") is None)
+    page.wait(
+        "what was folded out", lambda: page.find("#more p").is_displayed() and not page.find("#other p").is_displayed()
+    )
 
 
 def test_a_chart_says_bytes_as_tables_do(browser: Chrome, address: str) -> None:

@@ -709,6 +709,10 @@
     refocus = view && event.detail.target === view.closest("tr") ? `tr[data-of="${CSS.escape(view.closest("tr").dataset.of)}"] ${view.closest("nav") ? "nav" : ".segmented"} [aria-current]:not([aria-current=false])` : "";
   });
   document.addEventListener("htmx:afterSwap", () => { if (refocus) $(refocus)?.focus({ preventScroll: true }); refocus = ""; subscribeSoon(); for (const item of $$("[data-live]")) { item.dataset.why ??= item.title; showAge(item); } });
+  // What was folded out stays so when its part of the page is drawn anew.
+  let unfolded = [];
+  document.addEventListener("htmx:beforeSwap", (event) => { unfolded = $$("details[id][open]", event.detail.target).map((one) => one.id); });
+  document.addEventListener("htmx:afterSwap", () => { for (const id of unfolded.splice(0)) document.getElementById(id)?.setAttribute("open", ""); });
   document.addEventListener("gantry:times", () => chart?.draw());
   connect();
 })();

@@ -59,9 +59,9 @@ async def test_while_the_first_one_runs_no_later_time_is_promised(log_in: Client
 async def test_reports_without_rows_are_folded_until_they_have_some(log_in: Client) -> None:
     client = await log_in("reader")
     folded = (await client.get("/reports/")).content.decode()
-    assert '<details class="quiet">' in folded and "reports without rows" in folded
+    assert '<details class="quiet" id="quiet-reports">' in folded and "reports without rows" in folded
     await ended(rows=3)
     page = (await client.get("/reports/")).content.decode()
-    shown, _, quiet = page.partition('<details class="quiet">')
+    shown, _, quiet = page.partition('<details class="quiet" id="quiet-reports">')
     assert "Traffic per topic and hour</a>" in shown and "Traffic per topic and hour</a>" not in quiet
     assert "Traffic per day" in quiet
