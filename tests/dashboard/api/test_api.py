@@ -120,6 +120,7 @@ def users_token(log_in: Client) -> str:
 async def test_the_page_of_the_document_has_every_operation_and_loads_from_here_only(log_in: Client) -> None:
     client = await log_in("reader")
     page = (await client.get("/api/v1/docs")).content.decode()
+    assert "`" not in page and "the <code>next</code> of the answer before" in page
     document = (await client.get("/api/v1/openapi.json")).json()
     ids = {one["operationId"] for methods in document["paths"].values() for one in methods.values()}
     assert ids == set(re.findall(r'<details class="operation" id="(\w+)">', page))
