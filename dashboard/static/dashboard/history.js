@@ -14,7 +14,7 @@
   const short = (value, unit) => {
     if (!Number.isFinite(value)) return "—";
     if (isBytes(unit)) return window.gantrySize(value, unit.slice(1));
-    if (unit === "ms" && value >= 1000) return value < 60000 ? `${+(value / 1000).toFixed(1)}\u202fs` : `${+(value / 60000).toFixed(1)}\u202fmin`;
+    if (unit === "ms" && value >= 1000) return window.gantryTimes.lasting(+(value / (value < 60000 ? 1000 : 60000)).toFixed(1), value < 60000 ? "s" : "min").replaceAll(" ", "\u202f");
     if (unit === "ms") return `${+value.toFixed(value < 10 ? 1 : 0)}\u202fms`;
     if (value >= 1e6) return `${+(value / 1e6).toFixed(1)}M`;
     if (value >= 10000) return `${+(value / 1e3).toFixed(0)}k`;
