@@ -1,20 +1,23 @@
-"""Runs a function on a Python worker of Spark, patiently; and says in a sentence why Spark could not.
+"""Runs a function on Python workers of Spark, patiently; and says in a sentence why Spark could not.
 
-A worker may die of reasons that pass: no memory, a machine so loaded that a worker does not start in time, an executor
-that goes. Spark itself repeats a task only on a cluster, so a job is repeated here, after longer and longer pauses.
+A job is a DataFrame with a partition for each value, so that it runs over Spark Connect as well. A worker may die of
+reasons that pass: no memory, a machine so loaded that a worker does not start in time, an executor that goes. Spark
+itself repeats a task only on a cluster, so a job is repeated here, after longer and longer pauses.
 """
 
 from __future__ import annotations
 
 import logging
+import pickle
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
+from pyspark.sql.types import BinaryType
 
 from appliance.reports.errors import WorkersFailed
 
@@ -29,17 +32,26 @@ _PYTHON_ERROR = re.compile(r"^(?!SQLSTATE)(?:[A-Za-z_]\w*\.)*(\w+: .+|\w*(?:Erro
 _NUMPYS_CAUSE = "Original error was: "  # behind a heading and advice
 
 
-def run_on_a_worker(
+def run_on_workers(
     spark: SparkSession,
     function: Callable[[Value], Result],
-    value: Value,
+    values: Sequence[Value],
     *,
     sleep: Callable[[float], None] = time.sleep,
-) -> Result:
-    """Return function(value), computed by a task. Raises WorkersFailed when all tries are used up."""
+) -> list[Result]:
+    """Return function(value) for each, in their order, each computed by a task of one job.
+
+    Raises WorkersFailed when all tries are used up.
+    """
+
+    def work(number: int) -> bytes:
+        return pickle.dumps(function(values[number]))
+
     for pause_s in (*PAUSES_S, None):
         try:
-            result: Result = spark.sparkContext.parallelize([value], 1).map(function).collect()[0]
+            numbers = spark.range(0, len(values), 1, len(values))  # a partition each
+            told = functions.udf(work, BinaryType(), useArrow=False)  # PySpark's Arrow would need pandas
+            results: dict[int, bytes] = dict(numbers.select("id", told("id")).collect())
         except (Py4JJavaError, PySparkException) as failure:
             reason = reason_of(failure)
             if pause_s is None:
@@ -49,7 +61,7 @@ def run_on_a_worker(
             logger.warning("task failed", extra={"event": "report_task_failed", "reason": reason, "pause_s": pause_s})
             sleep(pause_s)
         else:
-            return result
+            return [pickle.loads(results[number]) for number in range(len(values))]  # our own task's
     raise AssertionError("the last try returns or raises")
 
 

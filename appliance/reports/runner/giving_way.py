@@ -14,7 +14,7 @@ from appliance.reports.runs import is_pause_asked
 
 NICE = 10
 LOW, IDLE = "low", "idle"
-PAUSE_S_MAX = 30.0  # before one range: a run goes on with brokers that are always busy, only more slowly
+PAUSE_S_MAX = 30.0  # before one job: a run goes on with brokers that are always busy, only more slowly
 LOOK_EACH_S = 0.25
 
 

@@ -1,9 +1,9 @@
 """Copies new messages of a broker's commit log into its lake, exactly once, as Spark tasks that hand back no rows.
 
-The log is cut into ranges (log_ranges.py). Each is the work of a task (range_reader.py), which Spark sends to a free
-core; one that fails is repeated (worker_jobs.py). The tasks write Parquet files; this module commits them in the order
-of the log, each few seconds or each gigabyte, so that a run that ends early has done something. A commit says how far
-the log is read (lake/reading.py), and nothing else does.
+The log is cut into ranges (log_ranges.py). Some at a time are a job of Spark, a task each (range_reader.py); one that
+fails is repeated (worker_jobs.py). The tasks write Parquet files; this module commits them in the order of the log,
+each few seconds or each gigabyte, so that a run that ends early has done something. A commit says how far the log is
+read (lake/reading.py), and nothing else does.
 
 Before it reads, a run checks the last record of the previous run. If another record is there now, the broker has
 truncated its log and written other messages in its place, so neither history nor offsets can be trusted: the run stops.
@@ -18,9 +18,7 @@ import functools
 import itertools
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +33,7 @@ from appliance.reports.lake.writer import LakeWriter
 from appliance.reports.log_ranges import LogRange, ranges_of
 from appliance.reports.runner.cut_lake import cut_to_log
 from appliance.reports.runner.standing import Epoch
-from appliance.reports.worker_jobs import run_on_a_worker
+from appliance.reports.worker_jobs import run_on_workers
 from gantrymq.contrib.arrow.record_search import next_record
 from store.upkeep.reader_marks import ReaderMark
 
@@ -43,6 +41,7 @@ logger = logging.getLogger(__name__)
 
 RANGE_BYTES = 128 << 20  # a task's rows are sorted in memory: at most 1.4 million of the smallest
 RANGE_BYTES_MIN = 4 << 20  # less is not worth a task
+RANGES_A_CORE = 2  # of a job: more, and a run that is asked to pause goes on for longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +70,16 @@ class IngestProgress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestLimits:
-    """`until`: the steady clock's time from which on no further range is begun. `range_bytes`: tests cut smaller.
+    """`until`: the steady clock's time from which on no further job is begun. `range_bytes`: tests cut smaller.
 
-    `end`: where reading ends at the latest, the begin of a file. `before_range`: called before each; it may wait.
+    `end`: where reading ends at the latest, the begin of a file. `cores`: how many tasks Spark runs at once.
+    `before_job`: called before each; it may wait.
     """
 
     until: float = float("inf")
     end: int | None = None
-    before_range: Callable[[], object] | None = None
+    cores: int = 1
+    before_job: Callable[[], object] | None = None
     range_bytes: int = RANGE_BYTES
     range_bytes_min: int = RANGE_BYTES_MIN
 
@@ -188,22 +189,17 @@ class _Copy:
         self._log = log
         self._writer = writer
         self._target = Target(writer.lake.table.place, writer.lake.broker_name)
+        self._copy = functools.partial(copy_range, target=self._target)
         self._end = end
         self._limits = limits
         self._after_range = after_range
         self._uncut: set[int] = set()  # files in which a found boundary was none
-        self._cores = max(1, spark.sparkContext.defaultParallelism) if end > writer.position else 1
 
     def run(self) -> None:
         while self._writer.position < self._end and self._has_time():
             self._pass()
         self._writer.finish()
         self._after_range()
-
-    def _may_begin(self) -> bool:
-        if self._limits.before_range is not None:
-            self._limits.before_range()
-        return self._has_time()
 
     def _has_time(self) -> bool:
         return time.monotonic() < self._limits.until
@@ -217,19 +213,29 @@ class _Copy:
         if files[0].start > position:
             self._writer.lose(position, files[0].start)
             position = files[0].start
-        share = (self._end - position) // self._cores
+        share = (self._end - position) // self._limits.cores
         range_bytes = min(self._limits.range_bytes, max(self._limits.range_bytes_min, share))
         ranges = ranges_of(files, position, self._end, range_bytes=range_bytes, uncut=self._uncut)
-        timely = itertools.takewhile(lambda _: self._may_begin(), ranges)
-        with contextlib.closing(_in_order(self._spark, timely, self._target, self._cores + 1)) as results:
-            for pieces, result in results:
-                self._check_lost(result)
-                self._writer.add(result.stretches)
-                if result.broken is not None:
-                    self._go_on_behind(pieces, result.broken.physical_offset)
-                    self._after_range()
-                    return
-                self._after_range()
+        while job := list(itertools.islice(ranges, RANGES_A_CORE * self._limits.cores)):
+            if not self._may_begin() or not self._take(job, run_on_workers(self._spark, self._copy, job)):
+                return
+
+    def _may_begin(self) -> bool:
+        if self._limits.before_job is not None:
+            self._limits.before_job()
+        return self._has_time()
+
+    def _take(self, job: Sequence[LogRange], results: Sequence[RangeResult]) -> bool:
+        """Commit what came back, in the order of the log. Returns whether what follows may be read as it was cut."""
+        for pieces, result in zip(job, results, strict=True):
+            self._check_lost(result)
+            self._writer.add(result.stretches)
+            if result.broken is not None:
+                self._go_on_behind(pieces, result.broken.physical_offset)
+            self._after_range()
+            if result.broken is not None:
+                return False
+        return True
 
     def _check_lost(self, result: RangeResult) -> None:
         if result.is_full:
@@ -262,24 +268,3 @@ class _Copy:
             self._uncut.add(piece.file.start)
         else:
             self._writer.skip(broken_at, next_record(piece.file, broken_at + 1, limit) or limit)
-
-
-def _in_order(
-    spark: SparkSession, ranges: Iterator[LogRange], target: Target, width: int
-) -> Generator[tuple[LogRange, RangeResult]]:
-    """Run a Spark job for each range, `width` of them at a time; yield what came back, in the order of the log."""
-    copy = functools.partial(copy_range, target=target)
-    waiting: deque[tuple[LogRange, Future[RangeResult]]] = deque()
-    with ThreadPoolExecutor(width) as pool:
-        try:
-            for pieces in ranges:
-                waiting.append((pieces, pool.submit(run_on_a_worker, spark, copy, pieces)))
-                if len(waiting) >= width:
-                    first, result = waiting.popleft()
-                    yield first, result.result()
-            while waiting:
-                first, result = waiting.popleft()
-                yield first, result.result()
-        finally:
-            for _, result in waiting:
-                result.cancel()

@@ -107,7 +107,8 @@ def ingest_all(
     failures: list[ReportError] = []
     lakes = lakes_of(spec)
     take_over(Path(spec.data), lakes)
-    before_range = functools.partial(wait_while_busy, Path(spec.data), until)
+    before_job = functools.partial(wait_while_busy, Path(spec.data), until)
+    cores = spark.sparkContext.defaultParallelism
     for broker in brokers_in(Path(spec.data)):
         if not broker.has_log:
             continue
@@ -123,7 +124,7 @@ def ingest_all(
                         lake,
                         store_folder=source.broker.store_folder,
                         epochs=source.broker.standing.epochs,
-                        limits=IngestLimits(until=until, end=source.end, before_range=before_range),
+                        limits=IngestLimits(until=until, end=source.end, cores=cores, before_job=before_job),
                         progress=progress,
                         is_anew=broker.broker_name in spec.anew,
                     )

@@ -16,7 +16,6 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -30,7 +29,7 @@ from appliance.settings.lake_place import StoreAddress
 from tests.appliance.reports.lakes import lake_in, offsets_in
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, write_log
 
-SPARK: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
+NO_SPARK: Any = None
 RANGE_BYTES = 1 << 14
 LIMITS = ingest.IngestLimits(range_bytes=RANGE_BYTES, range_bytes_min=RANGE_BYTES)
 RECORDS = [Record(body=bytes(700), stored_at=NOON + index * HOUR_MS // 3) for index in range(50)]
@@ -39,13 +38,13 @@ LATER_MS = NOON + 100 * 24 * HOUR_MS
 
 def have_tasks_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a worker of Spark would do is done here, and every second range is committed."""
-    monkeypatch.setattr(ingest, "run_on_a_worker", lambda spark, function, value: function(value))
+    monkeypatch.setattr(ingest, "run_on_workers", lambda spark, function, values: [function(value) for value in values])
     monkeypatch.setattr(writer, "COMMIT_BYTES", 2 * RANGE_BYTES)
 
 
 def run(log: Path, lake: Lake) -> None:
     """What a run does with a lake."""
-    ingest.ingest(SPARK, [log], lake, limits=LIMITS)
+    ingest.ingest(NO_SPARK, [log], lake, limits=LIMITS)
     upkeep.keep_up([lake.table], days=0, size_bytes=0, until=float("inf"))
 
 

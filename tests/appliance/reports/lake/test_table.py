@@ -27,7 +27,7 @@ from appliance.reports.lake.place import Place
 from appliance.reports.lake.record_columns import SCHEMA
 from appliance.reports.runner.ingest import ingest
 from appliance.settings.lake_place import StoreAddress
-from tests.appliance.reports.killing import LIMITS, RECORDS, SPARK, have_tasks_here
+from tests.appliance.reports.killing import LIMITS, NO_SPARK, RECORDS, have_tasks_here
 from tests.appliance.reports.lakes import lake_in, offsets_in
 from tests.appliance.reports.stores import write_log
 
@@ -44,7 +44,7 @@ def filled(data: Path, records: Any = RECORDS, start: int = 0) -> tuple[Lake, li
     """A lake with the records; their offsets, and the log's end."""
     lake = lake_in(data)
     found = write_log(data / "commitlog", records, file_bytes=1 << 15, start=start)
-    ingest(SPARK, [data / "commitlog"], lake, limits=LIMITS)
+    ingest(NO_SPARK, [data / "commitlog"], lake, limits=LIMITS)
     return lake, found
 
 
@@ -70,9 +70,9 @@ def test_in_a_store_the_same_is_counted_once(tmp_path: Path, address: StoreAddre
     log, lake = tmp_path / "commitlog", lake_in(tmp_path)
     lake.table.place = Place(address)
     *first, end = write_log(log, RECORDS[:30], file_bytes=1 << 15)
-    ingest(SPARK, [log], lake, limits=LIMITS)
+    ingest(NO_SPARK, [log], lake, limits=LIMITS)
     *second, end = write_log(log, RECORDS[30:], file_bytes=1 << 15, start=end)
-    ingest(SPARK, [log], lake, limits=LIMITS)
+    ingest(NO_SPARK, [log], lake, limits=LIMITS)
     assert offsets_in(lake) == first + second and lake.position() == end
     delta = DeltaTable(lake.table.place.delta_url, storage_options=lake.table.place.delta_options)
     assert pa.table(delta.scan(columns=["physical_offset"])).num_rows == 50
@@ -111,7 +111,7 @@ def test_what_a_power_cut_left_unfinished_is_taken_away_and_read_again(
     lake, (*offsets, end) = filled(tmp_path)
     tear(log_of(lake))
     lake = lake_in(tmp_path)
-    ingest(SPARK, [tmp_path / "commitlog"], lake, limits=LIMITS)
+    ingest(NO_SPARK, [tmp_path / "commitlog"], lake, limits=LIMITS)
     assert offsets_in(lake) == offsets and lake.position() == end
 
 
@@ -129,7 +129,7 @@ def test_a_table_gets_columns_that_came_later(tmp_path: Path) -> None:
     with lake.table.writing():
         pass
     lake = lake_in(tmp_path)
-    ingest(SPARK, [tmp_path / "commitlog"], lake, limits=LIMITS)
+    ingest(NO_SPARK, [tmp_path / "commitlog"], lake, limits=LIMITS)
     delta = DeltaTable(lake.table.place.delta_url)
     assert {field.name for field in delta.schema().fields} == {*SCHEMA.names, "date"}
     assert all(field.nullable for field in delta.schema().fields), "older files lack the newest columns"

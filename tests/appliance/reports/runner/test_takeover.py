@@ -25,7 +25,7 @@ from appliance.reports.runner.sample_table import copy_samples
 from appliance.reports.runner.takeover import take_over
 from appliance.reports.samples.kinds import SLAVES
 from appliance.reports.samples.lines import MINUTE_MS, append
-from tests.appliance.reports.killing import LIMITS, SPARK, have_tasks_here
+from tests.appliance.reports.killing import LIMITS, NO_SPARK, have_tasks_here
 from tests.appliance.reports.lakes import offsets_in, rows_of
 from tests.appliance.reports.samples.rows import sample
 from tests.appliance.reports.stores import HOUR_MS, NOON, Record, write_log
@@ -124,7 +124,7 @@ def test_the_rows_the_position_and_what_went_come_along_and_the_next_run_goes_on
     ]
     assert [rows[offset]["cause"] for offset in offsets[8:12]] == [None, None, "late", "late"]
     assert lake.table.numbers()(EXPIRED) == NOON - 99 * 24 * HOUR_MS + 1
-    ingest(SPARK, [data / "commitlog"], lake, limits=LIMITS)
+    ingest(NO_SPARK, [data / "commitlog"], lake, limits=LIMITS)
     assert offsets_in(lake) == offsets
     reports = data / "reports"
     assert (reports / "lake-before-delta" / "broker-a" / "_log").is_dir() and not (reports / "lake").exists()

@@ -255,22 +255,26 @@ def test_a_worker_that_dies_is_replaced_and_one_that_always_fails_is_told_in_wor
     spark: SparkSession, tmp_path: Path
 ) -> None:
     from appliance.reports.errors import WorkersFailed
-    from appliance.reports.worker_jobs import PAUSES_S, run_on_a_worker
+    from appliance.reports.worker_jobs import PAUSES_S, run_on_workers
     from tests.appliance.reports.failing_work import die_once, refuse
 
     pauses: list[float] = []
-    assert run_on_a_worker(spark, die_once, tmp_path / "once", sleep=pauses.append) == "done"
-    assert pauses == [PAUSES_S[0]]
+    marks = [tmp_path / str(number) for number in range(3)]
+    marks[0].touch()
+    done = run_on_workers(spark, die_once, marks, sleep=pauses.append)
+    assert done == [str(mark) for mark in marks]
+    assert 1 <= len(pauses) <= 2  # the two may die in one job, or one after the other
+    pauses.clear()
     with pytest.raises(WorkersFailed, match=r"5 times; the last time: ValueError: no such thing"):
-        run_on_a_worker(spark, refuse, None, sleep=pauses.append)
-    assert pauses == [PAUSES_S[0], *PAUSES_S]
+        run_on_workers(spark, refuse, [None], sleep=pauses.append)
+    assert pauses == [*PAUSES_S]
 
 
 def test_a_worker_that_does_not_connect_back_in_time_is_started_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What a machine does that is too loaded to start a worker in the ten seconds that Spark gives it."""
-    from appliance.reports.worker_jobs import PAUSES_S, run_on_a_worker
+    from appliance.reports.worker_jobs import PAUSES_S, run_on_workers
 
     context = spark.sparkContext
     late, numbers = tmp_path / "python", tmp_path / "numbers"
@@ -288,7 +292,7 @@ def test_a_worker_that_does_not_connect_back_in_time_is_started_again(
     conf.set(daemon, "false")
     try:
         with caplog.at_level(logging.WARNING):
-            assert run_on_a_worker(spark, str, 7, sleep=wait) == "7"
+            assert run_on_workers(spark, str, [7], sleep=wait) == ["7"]
     finally:
         conf.remove(daemon)
         for pid in numbers.read_text().split() if numbers.exists() else ():
