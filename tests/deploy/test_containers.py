@@ -1,6 +1,6 @@
 """Image, compose file and manifests: read by the tools that know their forms, and by our own parsers.
 
-What no test here does: build the image, and run it in a cluster.
+The image is built and run by tests/interop/test_single_file.py; no test runs it in a cluster.
 """
 
 from __future__ import annotations

@@ -46,6 +46,8 @@ RUN = (
     ("definitions.md", "gantry admin", "tests/dashboard/definitions/test_definitions.py"),
     ("drain.md", "gantry admin", "tests/appliance/cli/admin/draining/test_verbs.py"),
     ("containers.md", "deploy/build-binary", "tests/interop/test_single_file.py"),
+    ("containers.md", "docker build", "tests/interop/test_single_file.py"),
+    ("reports.md", "deploy/build-reports", "tests/interop/test_single_file.py"),
     ("containers.md", "gantry ready", "tests/appliance/cli/doctor/test_running.py"),
     ("containers.md", "kubectl create secret", "tests/deploy/test_containers.py"),
     ("scale.md", "deploy/extra", "tests/deploy/test_scripts.py"),
@@ -93,16 +95,9 @@ RUN = (
 
 # what no test runs, and why; what of it is looked at all the same
 NOT_RUN = (
-    (
-        "containers.md",
-        "docker build",
-        "needs a container runtime, and a registry for its first layer: test_containers.py reads the Dockerfile, "
-        "test_single_file.py does in a bare root what the image does",
-    ),
-    ("reports.md", "deploy/build-reports", "fetches half a gigabyte: test_packed.py packs small packages"),
     ("service.md", "sudo gantry install-reports", "fetches half a gigabyte: test_packed.py has it install from a file"),
     ("service.md", "sudo apt install python3-pip", "changes the machine: test_service.py has apt simulate it"),
-    ("containers.md", "ADVERTISE=", "needs a container runtime: test_containers.py reads the compose file"),
+    ("containers.md", "ADVERTISE=", "takes fixed ports: test_single_file.py runs its image, confined in the same way"),
     ("containers.md", "kubectl apply", "needs a cluster: test_containers.py has kubectl put together what it sends"),
     ("containers.md", "kubectl exec", "needs a cluster: test_containers.py parses what the pod is to run"),
 )
