@@ -112,12 +112,26 @@ def test_what_reports_need_is_what_the_package_suggests_and_debian_has_it() -> N
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_lintian_finds_nothing_and_each_override_is_needed(package: Path) -> None:
+    require_tool("lintian", "it knows what a Debian package has to be")
+    command = ["lintian", "--allow-root", "--fail-on=error,warning", "--display-info", package]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert [line for line in done.stdout.splitlines() if "-override " in line] == []
+
+
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> BareRoot:
-    """With the package's file where its page has it, and with no more than it depends on."""
-    package = ROOT / PACKAGE
-    if not package.exists():
+def package() -> Path:
+    if not (ROOT / PACKAGE).exists():
         missing("the Debian package", "deploy/build-deb makes it")
+    return ROOT / PACKAGE
+
+
+@pytest.fixture(scope="module")
+def root(package: Path, tmp_path_factory: pytest.TempPathFactory) -> BareRoot:
+    """With the package's file where its page has it, and with no more than it depends on."""
     (depends,) = re.findall(r"^Depends: (.+)$", (ROOT / "deploy/debian/control").read_text(), re.MULTILINE)
     bare = BareRoot(tmp_path_factory.mktemp("bare"), "apt", *(words.split()[0] for words in depends.split(", ")))
     (bare.path / "dist").mkdir()
