@@ -14,6 +14,7 @@ from gantrymq.byte_size import readable
 from tests.conftest import require_tool
 from tests.source_files import ROOT, sources
 
+SCRIPTS = ROOT / "dashboard/static/dashboard"
 EXACT = ("runtime_info.py", "restore.py")  # RocketMQ's own way, which its tools read; a length that must be equal
 BY_HAND = re.compile(
     r"\{[^{}]*(?:>> ?[1-4]0|/ ?\(1 << [1-4]0\)|/ ?1024)[^{}]*\}|\{\w*(?:size|bytes)\w*:[^{}]*\} ?(?:bytes\b|[KMG]i?B\b)"
@@ -36,8 +37,8 @@ def test_a_size_is_said_in_a_sensible_unit(count: float, said: str) -> None:
 
 def test_the_charts_say_a_size_as_the_pages_do() -> None:
     """Scripts have a copy: the same units, and the step to the next where a number would be rounded to 1024."""
-    script = (ROOT / "dashboard/static/dashboard/history.js").read_text(encoding="utf-8")
-    units_of_charts, step = re.search(r"BYTES = (\[.*?\])", script), re.search(r"value >= (102\d\.\d+)", script)
+    script = (SCRIPTS / "times.js").read_text(encoding="utf-8")
+    units_of_charts, step = re.search(r"UNITS = (\[.*?\])", script), re.search(r" >= (102\d\.\d+)", script)
     assert units_of_charts is not None and step is not None
     names = json.loads(units_of_charts[1])
     assert [readable(1 << 10 * power).split()[1] for power in range(8)] == [*names, names[-1]]
@@ -47,11 +48,20 @@ def test_the_charts_say_a_size_as_the_pages_do() -> None:
 
 def test_the_labels_of_an_axis_differ() -> None:
     """Of a slave that is in sync it said 0 B, 1 B and 1 B."""
-    script = (ROOT / "dashboard/static/dashboard/history.js").read_text(encoding="utf-8")
-    functions = script.partition("(() => {")[2].partition("const escaped")[0]
+    size, functions = (
+        (SCRIPTS / name).read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+        for name, begin, end in (
+            ("times.js", "  const UNITS", "window.gantryTimes ="),
+            ("history.js", "(() => {", "const escaped"),
+        )
+    )
     asked = """for (const unit of ["B", "B/s", "messages"]) for (const most of [0, 1, 3, 474, 1025]) {
         const top = niceMax(most, unit); console.log([0, top / 2, top].map((at) => short(at, unit)).join()); }"""
-    node = [str(require_tool("node", "it runs the scripts of pages")), "-e", functions + asked]
+    node = [
+        str(require_tool("node", "it runs the scripts of pages")),
+        "-e",
+        f"const window = {{}}, UNITS{size}{functions}{asked}",
+    ]
     lines = subprocess.run(node, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
     assert len(lines) == 15 and [line for line in lines if len(set(line.split(","))) != 3] == []
 
