@@ -143,6 +143,7 @@ def sixty_hours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("days", "size_share", "kept"), [(1, 0.0, 25), (0, 0.5, 30), (0.5, 0.5, 13), (0, 0.0, 60)])
 def test_what_is_too_old_or_too_much_goes_oldest_first(
     tmp_path: Path, sixty_hours: Path, days: float, size_share: float, kept: int
