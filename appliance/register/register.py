@@ -16,14 +16,13 @@ from urllib.parse import quote
 import orjson
 
 from appliance.failover.lease import LEASE_S, Watched
-from appliance.failover.older_copy import owners_end
 from appliance.failover.view import Beat, Figures, Holder, Pause, Switch, TermState
 from appliance.process.awake import awake_s
-from appliance.process.process_identity import is_of, is_of_same_boot, is_running
+from appliance.process.process_identity import is_of
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, Snapshot
+from appliance.register.owner import holders_of, is_dead, why_not_over, why_shortened
 from appliance.register.room import Trouble, trouble_of
 from appliance.register.term import (
-    IN_SYNC,
     LOCAL,
     Change,
     Term,
@@ -326,7 +325,7 @@ class Register:
             ):
                 return was
             raise
-        holders = _holders(view, epoch, epoch_id, members, stores or {})
+        holders = holders_of(view, epoch, epoch_id, members, stores or {})
         wanted = Term(epoch, epoch_id, owner, members, level, holders, self.ha, self.session)
         _check_record(view)
         assert view.term is not None
@@ -361,30 +360,15 @@ class Register:
 
     def _check_owner(self, view: View, term: Term, owner: str, holders: Mapping[str, Holder], end: int) -> None:
         """Refused for an owner whose log may lack a part, or while the process before may go on."""
-        _check_log(term, owner, holders)
-        if not self._has_claimed:
-            _check_store(term, holders.get(owner))
-            _check_end(view, term, holders.get(owner), end)
-        self._check_ended(view, term)
-
-    def _check_ended(self, view: View, term: Term) -> None:
-        """Refused while the process before may still be the master: it is not known to be dead, and has renewed."""
-        if view.beat is None or term.state == TermState.RELEASED or term.session == self.session or self.is_dead(term):
-            return
-        lease_s = self.lease_of(view.beat)
-        if not self._before.is_still(view.beat_revision, lease_s, awake_s()):
-            raise Refused(
-                "the process before may still be the master, as it runs, did not run on this machine since its boot, "
-                f"or the store is not on a local disk: this one waits until that has been silent for {lease_s:g} s"
-            )
+        if why := why_shortened(view, term, owner, holders.get(owner), end, has_claimed=self._has_claimed):
+            raise LogShortened(why)
+        lease_s, is_local = self.lease_of(view.beat), self.is_store_local
+        if why := why_not_over(view, term, self.session, self._before, lease_s, awake_s(), is_store_local=is_local):
+            raise Refused(why)
 
     def is_dead(self, term: Term) -> bool:
-        """Whether the process of this term, which had this store, is known to be dead: it was one of this machine since
-        its boot, and its lock of the store is this process's now. A disk may have come from another machine, and the
-        folder may be a copy of one that a process still has."""
-        if not self.is_store_local or not term.session:
-            return self.is_store_local
-        return is_of_same_boot(term.session, self.session) and not is_running(term.session)
+        """Whether the process of this term is known to be dead, if it had this store."""
+        return is_dead(term, self.session, is_store_local=self.is_store_local)
 
     def lease_of(self, beat: Beat | None) -> float:
         """So long to wait for a master: its settings may say more than these, as while all members' are changed."""
@@ -500,62 +484,12 @@ def _figures(snapshot: Snapshot) -> dict[int, tuple[int, Figures]]:
     }
 
 
-def _holders(
-    view: View, epoch: int, epoch_id: str, members: Collection[str], stores: Mapping[str, tuple[str, str]]
-) -> dict[str, Holder]:
-    """Which members stand behind these addresses, as far as they have joined. A stranger takes no member's place."""
-    before = view.term.holders if view.term is not None and view.term.is_of(epoch, epoch_id) else {}
-    holders = {at: before[at] for at in members if at in before and at not in stores}
-    for at in members:
-        store, boot = stores.get(at, ("", ""))
-        if store in view.stores:
-            holders[at] = Holder(view.stores[store], boot)
-    return holders
-
-
 def _check_record(view: View) -> None:
     """Refused without a record, and in an etcd that was restored: members may use the one of before."""
     if view.term is None:
         raise Refused(f"etcd has no record of this broker name: {HA_INIT}")
     if view.is_restored:
         raise Refused(f"it has epoch {view.term.epoch} of {view.term.owner} on record, and {RESTORED}")
-
-
-def _check_store(before: Term, now: Holder | None) -> None:
-    """LogShortened for another store than the owner's on record: restored or copied, it may be an older copy of that.
-    What is known of the owner's log says nothing of this one."""
-    was = before.holders.get(before.owner)
-    if was is not None and (now is None or now.id != was.id):
-        raise LogShortened(
-            f"epoch {before.epoch} is of {was} at {before.owner}, and this is another store, which may lack a part of "
-            "its log: have it join, and if no other member takes over, `gantry admin ha switchover --unclean` decides"
-        )
-
-
-def _check_log(before: Term, owner: str, holders: Mapping[str, Holder]) -> None:
-    """LogShortened for an owner whose machine has restarted since the set was put there: others have more."""
-    now = holders.get(owner)
-    was = next((each for each in before.holders.values() if now is not None and each.id == now.id), None)
-    if before.level == IN_SYNC and len(before.in_sync) > 1 and was is not None and now is not None and was != now:
-        others = ", ".join(each for each in before.in_sync if each != owner)
-        raise LogShortened(
-            f"the machine of member {now.id} has restarted since it came in sync: the end of its log may be lost, and "
-            f"{others} has it"
-        )
-
-
-def _check_end(view: View, before: Term, now: Holder | None, end: int) -> None:
-    """LogShortened for an owner whose log was longer in the boot that it has still. end: -1: not known."""
-    in_sync = [before.holders[at] for at in before.in_sync if at in before.holders]
-    if end < 0 or now is None or now not in in_sync:
-        return
-    told = {member: said for member, (_, said) in view.figures.items()}
-    known, member = owners_end(before.epoch, now.id, in_sync, told, view.told_since, before.end)
-    if known > end:
-        of_it = f"member {member} has reported {known:,}" if member != now.id else f"it gave up its role at {known:,}"
-        raise LogShortened(
-            f"this log ends at {end:,}, and {of_it} to etcd: this store may be an older copy, and lacks what is above"
-        )
 
 
 def _rows_too_many(view: View) -> list[str]:

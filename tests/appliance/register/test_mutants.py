@@ -212,7 +212,7 @@ async def test_without_its_rule_it_is_seen_to_fail(
 
 async def test_a_store_that_has_not_joined_is_no_member(member: EtcdMember, monkeypatch: pytest.MonkeyPatch) -> None:
     await a_stranger_inherits_no_holder(Told(member.url, Rules()))
-    monkeypatch.setattr(register_module, "_holders", _holders_of_anyone)
+    monkeypatch.setattr(register_module, "holders_of", _holders_of_anyone)
     with pytest.raises(AssertionError):
         await a_stranger_inherits_no_holder(Told(member.url, Rules()))
 
@@ -221,6 +221,6 @@ async def test_a_boot_is_put_on_record_only_for_who_has_all(
     member: EtcdMember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await a_boot_on_record_is_of_a_member_that_has_all(Told(member.url, Rules()))
-    monkeypatch.setattr(register_module, "_holders", _holders_of_anyone)
+    monkeypatch.setattr(register_module, "holders_of", _holders_of_anyone)
     with pytest.raises(AssertionError):
         await a_boot_on_record_is_of_a_member_that_has_all(Told(member.url, Rules()))
