@@ -47,8 +47,7 @@ class Level(StrEnum):
     """What the master of a term waits for before it acknowledges."""
 
     LOCAL = "local"  # its own log: the set proves nothing
-    IN_SYNC = "in-sync"  # every member of the set has it in memory
-    IN_SYNC_DISK = "in-sync-disk"  # on disk: a new boot takes nothing from a member
+    IN_SYNC = "in-sync"  # every member of the set has it in memory: slaves acknowledge so, with SYNC_FLUSH, too
 
 
 @dataclass(frozen=True, slots=True)

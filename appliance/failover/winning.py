@@ -106,7 +106,7 @@ def is_in_set(term: Term, own: Own) -> bool:
 
 def has_kept_log(term: Term, own: Own) -> bool:
     """Whether it has them still: a killed process loses nothing, a machine without power what its disk did not have."""
-    return term.level == Level.IN_SYNC_DISK or not term.in_sync.isdisjoint(own.holders)
+    return not term.in_sync.isdisjoint(own.holders)
 
 
 def is_restarted_owner(term: Term, own: Own) -> bool:

@@ -124,7 +124,6 @@ def test_without_a_record_it_says_how_one_begins() -> None:
     ("view", "member"),
     [
         ({}, {"boot": "b2", "clean_boot": "b"}),  # closed in the boot that is on record
-        ({"of_level": Level.IN_SYNC_DISK}, {"boot": "b2"}),
         ({"of_state": TermState.RELEASED, "changed": NOW}, {}),  # no wait
         (
             {"switch": Switch("x", 2, True, 0, 4, 30), "of_state": TermState.RELEASED, "changed": NOW},

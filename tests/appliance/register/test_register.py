@@ -133,7 +133,15 @@ async def test_the_history_is_bounded(register: Register) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b"{}", b'{"epoch": 0, "id": "", "owner": "", "inSync": [], "level": "x"}']
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"epoch": 0, "id": "", "owner": "", "inSync": [], "level": "local"}',
+        b'{"epoch": 1, "id": "a", "owner": "b", "inSync": [], "level": "in-sync-disk"}',  # what no master waits for
+    ],
 )
 async def test_a_damaged_record_is_no_record_to_decide_by(register: Register, member: EtcdMember, data: bytes) -> None:
     await EtcdClient(endpoints_of(member.url)).change([], {register.prefix + "term": data})

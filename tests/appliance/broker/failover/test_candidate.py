@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import threading
@@ -440,6 +441,32 @@ async def test_a_master_whose_machine_lost_its_power_leaves_its_role_to_one_that
             await until(lambda: takes_messages(two))
             await on_record.until_in_sync(one, two)
             assert is_slave(one) and (await on_record.term()).epoch == 2
+
+
+async def test_a_slave_that_lost_its_power_does_not_take_over_though_all_flush_synchronously(
+    on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slave acknowledges what it has in memory, so a message may be acknowledged that its disk lacks."""
+    synchronous = {"store": {"flush_disk_type": "SYNC_FLUSH"}}
+    async with contextlib.AsyncExitStack() as ends:
+        one = await ends.enter_async_context(member(on_record, "one", 0, **synchronous))
+        async with member(on_record, "two", 1, **synchronous) as two:
+            await begun_with_copies(on_record, one, two)
+            store = two.controller.store
+            await store.until_flushed()
+            monkeypatch.setattr(store.parts.log, "sync", lambda: None)
+            await send(one, 1)
+            assert store.flushed_offset < store.max_physical_offset
+            die(one)
+            await ends.aclose()
+    machine_lost_power(on_record.store_of("two"))
+    async with member(on_record, "two", 1, **synchronous) as two:
+        await until(lambda: "the machine of member 2 has restarted" in reason(two) or is_master(two))
+        assert is_slave(two) and (await on_record.term()).epoch == 1
+        async with member(on_record, "one", 0, **synchronous) as one:
+            await until(lambda: takes_messages(one))
+            await on_record.until_in_sync(one, two)
+            await same_logs(one, two)
 
 
 def machine_lost_power(store: Path) -> None:

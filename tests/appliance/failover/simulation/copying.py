@@ -9,7 +9,7 @@ from appliance.broker.epochs.history import Epochs
 from appliance.broker.replication.handshake import Hello
 from appliance.broker.replication.joint import BelowConfirmed, LogDiverged, MasterContested, MasterIsOver, where_to_cut
 from appliance.failover.own import Role
-from appliance.failover.view import Holder, Level
+from appliance.failover.view import Holder
 
 if TYPE_CHECKING:
     from tests.appliance.failover.simulation.member import Process
@@ -137,9 +137,6 @@ class Copying:
         self._take_epochs(epochs)
         process.confirmed = max(process.confirmed, min(confirmed, len(disk.log)))
         end = len(disk.log)
-        level = None if process.view is None or process.view.term is None else process.view.term.level
-        if level == Level.IN_SYNC_DISK:
-            disk.synced = end
         self._to_master(connection, connection.master.copying.acknowledged, epochs.current, end)
 
     def _take_epochs(self, theirs: Epochs) -> None:
@@ -199,15 +196,9 @@ class Copying:
         for holder in process.required:
             if holder.id != own:
                 until = min(until, self._counted.get(holder, -1))
-        if self._is_on_disk():
-            process.disk.synced = len(process.disk.log)
         if until > process.confirmed:
             self._world.checker.confirms(process, until)
             process.confirmed = until
-
-    def _is_on_disk(self) -> bool:
-        view = self._process.view
-        return view is not None and view.term is not None and view.term.level == Level.IN_SYNC_DISK
 
     def caught_up_and_lost(self) -> tuple[frozenset[Holder], frozenset[Holder]]:
         process, now = self._process, self._process.clock()

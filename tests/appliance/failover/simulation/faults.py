@@ -267,7 +267,7 @@ class Faults:
         epoch = max(epoch, world.etcd.state.term.epoch + 1)
         boot = Holder(best.id, f"boot{best.boots}")
         term = Term(
-            epoch, f"adopt{world.steps}", best.id, "", "adopt", TermState.RELEASED, frozenset({boot}), world.level,
+            epoch, f"adopt{world.steps}", best.id, "", "adopt", TermState.RELEASED, frozenset({boot}),
             lease_s=world.lease_s,
         )  # fmt: skip
         state = world.etcd.state

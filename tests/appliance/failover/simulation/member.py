@@ -12,11 +12,12 @@ from appliance.failover import actions as do
 from appliance.failover import lease, older_copy, winning
 from appliance.failover.decide import decide, is_own_term
 from appliance.failover.grace import Grace
-from appliance.failover.lease import Beats
+from appliance.failover.lease import Beats, Watched
 from appliance.failover.own import Attempt, Own, Role
-from appliance.failover.view import Beat, Figures, Holder, Level, Term, TermState, View, following
+from appliance.failover.view import Beat, Figures, Holder, Term, TermState, View, following
 from tests.appliance.failover.simulation import etcd
 from tests.appliance.failover.simulation.copying import Copying
+from tests.appliance.failover.simulation.on_record import why_not_on
 from tests.appliance.failover.simulation.world import World
 
 TRIES = 4  # of one counter
@@ -35,6 +36,7 @@ class Disk:
     epochs: Epochs = field(default_factory=Epochs)
     confirmed: int = 0
     clean_boot: str = ""  # in which the last process closed it
+    master_of: str = ""  # the id of the epoch in which its process is the master, or was when it ended
     yields_to: str = ""
 
 
@@ -61,7 +63,8 @@ class Member:
             self.rate = rates[self.id - 1]
 
     def start(self) -> None:
-        if self.process is None:
+        """Unless its machine is gone for good."""
+        if self.process is None and self.world.members.get(self.id) is self:
             self.processes += 1
             self.process = Process(self)
             self.disk.clean_boot = ""
@@ -97,7 +100,7 @@ class Process:
         self.member = member
         self.world = member.world
         self.disk = member.disk
-        self.session = f"{member.id}.{member.processes}"
+        self.session = f"{member.id}:{member.boots}/{member.processes}"  # it begins with the boot of a machine
         self.role = Role.FOLLOWING
         self.clean_boot = self.disk.clean_boot
         self.has_compared = False  # its log with what etcd was told of it before
@@ -107,7 +110,8 @@ class Process:
         self.beats = Beats()
         self.renewed_at = -1e9
         self.attempt: Attempt | None = None
-        self.is_claiming = False
+        self.is_claiming = self.is_shortened = False
+        self.before = Watched()  # the beat of the process before
         self.cluster_id = self.term_revision = 0
         self.lease_s = self.world.lease_s
         self.is_ready = self.is_busy = self.is_disk_bad = self.is_stuck = False
@@ -198,10 +202,11 @@ class Process:
         if rules.waits_from_stamp:
             self.seen = dataclasses.replace(self.seen, changed=stamp)
         self.view = self.grace.granted(self.seen)
-        self._compare(self.view)
         self._learn(self.view)
         if self.world.owners_go_on and view.cluster_id == view.adopted_cluster_id:
             self._has_gone_on(self.view)
+        if self.role == Role.FOLLOWING and not self._may_go_on(self.view):
+            self._compare(self.view)
         then(is_done, self.view)
         self.consider()
 
@@ -287,7 +292,7 @@ class Process:
             return
         if self.is_busy or self.view is None:
             return
-        if self.world.owners_go_on and self._may_go_on(self.view):
+        if self._may_go_on(self.view):
             self._go_on(self.view)
             return
         self.decided = self.view
@@ -345,7 +350,6 @@ class Process:
         self.attempt = Attempt(epoch_id, view.cluster_id, action.term_revision, action.beat_revision)
         self.beats = self.beats if attempt is not None else Beats()
         beat = Beat(self.session, self.beats.next(now))
-        level = Level.IN_SYNC if view.term is None else view.term.level
         term = Term(
             action.epoch,
             epoch_id,
@@ -354,7 +358,6 @@ class Process:
             self.session,
             TermState.OPENING,
             action.in_sync,
-            level,
             lease_s=self.world.lease_s,
         )
         beat_revision = action.beat_revision if rules.compares_beat else None
@@ -379,21 +382,35 @@ class Process:
     # -- a restarted owner, as brokers do it --------------------------------------------------------------------------
 
     def _may_go_on(self, view: View) -> bool:
-        """Whether the term is of a dead process of this store, and the log is still that one."""
+        """Whether it has opened as the master of the epoch on record, as the folder says. A sole owner whose machine
+        has restarted goes on, too, in a broker, with what its disk has left of what nobody else had: not here."""
         term, epochs = view.term, self.disk.epochs
-        if self.role != Role.FOLLOWING or term is None or term.owner != self.member.id or self.attempt is not None:
+        if not self.world.owners_go_on or self.role != Role.FOLLOWING or self.attempt is not None or term is None:
             return False
-        if winning.why_frozen(view, self.own()):
+        if self.is_shortened or self.has_compared or view.group != "group" or winning.is_restored(view):
             return False
-        is_kept = not term.in_sync.isdisjoint(self.own().holders) or self.world.rules.goes_on_after_a_new_boot
         is_its = (epochs.current, epochs.current_id, epochs.highest) == (term.epoch, term.epoch_id, term.epoch)
-        return is_its and is_kept and term.session != self.session
+        is_alone = all(each.id == self.member.id for each in term.in_sync)
+        is_kept = not is_alone or not term.in_sync.isdisjoint(self.own().holders)
+        return is_its and is_kept and self.disk.master_of == term.epoch_id
 
     def _go_on(self, view: View) -> None:
         """In the same epoch, once the term has this process's session: no other has begun a later one then."""
+        assert view.term is not None
+        if view.term.session == self.session:
+            return  # its answer is on its way
+        why, why_not_yet = why_not_on(view, self, self.before)
+        if why:
+            self.world.note("does not go on", self, why)
+            self.is_shortened, self.disk.master_of = True, ""
+        if why or why_not_yet:
+            return
 
         def claimed(term: Term) -> Term:
-            return dataclasses.replace(term, session=self.session, state=TermState.OPEN, end=-1)
+            others = (each for each in term.in_sync if each.id not in (term.owner, self.member.id))
+            in_sync = frozenset({self.holder, *others})
+            owner, state = self.member.id, TermState.OPEN
+            return dataclasses.replace(term, owner=owner, in_sync=in_sync, session=self.session, state=state, end=-1)
 
         def then(is_done: bool, view: View) -> None:
             self._has_gone_on(view)
@@ -412,7 +429,8 @@ class Process:
 
     def _serve(self, view: View) -> None:
         assert view.term is not None
-        self.is_claiming = False
+        self.is_claiming = self.is_shortened = False
+        self.before = Watched()  # the beat of the process before
         self.copying.stop()
         self.role, self.is_ready, self.is_over = Role.MASTER, True, False
         self.cluster_id, self.term_revision, self.lease_s = view.cluster_id, view.term_revision, view.term.lease_s
@@ -454,6 +472,7 @@ class Process:
             self.role, self.required = Role.TAKEN, term.in_sync
         if self.world.rules.puts_epoch_on_record or self.world.rng.random() < 0.5:
             disk.epochs = disk.epochs.begun(len(disk.log), term.epoch - 1, term.epoch_id)
+            disk.master_of = term.epoch_id
             self.world.checker.begins(self)
         self.renews_until = self.clock() + OPENING_LEASES * self.lease_s
         self.world.soon(self, takes_s, self._is_open, term)
@@ -545,6 +564,7 @@ class Process:
         if self.role != Role.FOLLOWING:
             self.world.note("steps down", self, reason, told_by)
         self.role, self.is_ready, self.is_over = Role.FOLLOWING, False, False
+        self.disk.master_of = ""
         self.cluster_id = self.term_revision = 0
         self.required, self.sent_sets = frozenset(), {}
         self.copying.stop()

@@ -8,7 +8,7 @@ import random
 from collections import deque
 from dataclasses import dataclass
 
-from appliance.failover.view import Beat, Holder, Level, TermState
+from appliance.failover.view import Beat, Holder, TermState
 from tests.appliance.failover.simulation import etcd
 from tests.appliance.failover.simulation.member import Disk, Member
 from tests.appliance.failover.simulation.world import World
@@ -50,11 +50,8 @@ class Moves:
 
     def put_older_copy_back(self) -> None:
         """An older copy of a member's folder in its place, with all that it says of itself. It is older than what etcd
-        knows of it: what was never told can't be found out. Where a set counts whatever the boot (IN_SYNC_DISK, which
-        no register offers yet), there is nothing to tell it by."""
+        knows of it: what was never told can't be found out."""
         world = self._world
-        if world.level == Level.IN_SYNC_DISK:
-            return
         copies = [each for each in self._copies if each.number in world.members and self._is_older(each)]
         if not copies:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from appliance.broker.epochs.history import Epochs
 from appliance.failover.own import Role
-from appliance.failover.view import Beat, Holder, Level, Term, TermState
+from appliance.failover.view import Beat, Holder, Term, TermState
 from tests.appliance.failover.simulation.etcd import Etcd, State
 from tests.appliance.failover.simulation.faults import Faults
 from tests.appliance.failover.simulation.member import Member, Process
@@ -18,7 +18,6 @@ ACCEPTS_WITHOUT_LOOKING = 0.1  # between looking at the proof and appending a pr
 def run(seed: int, rules: Rules | None = None, mixture: Mixture = ANY) -> World:
     """Run one scenario to its end. Violation."""
     world = World(seed, rules or Rules(), mixture)
-    world.level = world.rng.choice((Level.IN_SYNC, Level.IN_SYNC, Level.IN_SYNC_DISK))
     term = Term(
         1,
         "init",
@@ -27,14 +26,14 @@ def run(seed: int, rules: Rules | None = None, mixture: Mixture = ANY) -> World:
         "init",
         TermState.RELEASED,
         frozenset({Holder(1, "boot1")}),
-        world.level,
         lease_s=world.lease_s,
     )
     stores = {number: f"store{number}" for number in range(1, MEMBERS + 1)}
     world.etcd = Etcd(State(term, 1, Beat("init", 0), 1, 1, stores=stores))
     for number, store in stores.items():
         member = world.members[number] = Member(world, number, store)
-        member.disk.epochs = Epochs().begun(0, 0, "init") if number == 1 else Epochs()
+        if number == 1:
+            member.disk.epochs, member.disk.master_of = Epochs().begun(0, 0, "init"), "init"
         member.start()
     world.at(1.0, _produce, world, [0])
     world.run_until(8.0)
@@ -96,6 +95,6 @@ def _may_win(world: World) -> list[int]:
     for member in world.members.values():
         entries = [each for each in term.in_sync if each.id == member.id]
         boots = {f"boot{member.boots}", "" if member.process is None else member.process.clean_boot}
-        if entries and (boots.intersection(each.boot for each in entries) or term.level == Level.IN_SYNC_DISK):
+        if boots.intersection(each.boot for each in entries):
             found.append(member.id)
     return found

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from appliance.failover.lease import LEASE_S
-from appliance.failover.view import Level
 from tests.appliance.failover.simulation.checker import Checker
 from tests.appliance.failover.simulation.etcd import Change, Etcd
 
@@ -45,7 +44,6 @@ class Rules:
     trusts_unknown_removal: bool = False
     forgets_unknown_addition: bool = False
     begins_before_known: bool = False
-    goes_on_after_a_new_boot: bool = False
     gates_reads: bool = True  # at what is confirmed
     renews_while_opening: bool = True
     bounds_opening: bool = True
@@ -156,7 +154,7 @@ MIXTURES = {
 
 
 class World:
-    """One group, from a seed. lease_s, level and clocks come from the seed, too."""
+    """One group, from a seed. lease_s and clocks come from the seed, too."""
 
     def __init__(self, seed: int, rules: Rules, mixture: Mixture) -> None:
         self.seed = seed
@@ -169,7 +167,6 @@ class World:
         self.members: dict[int, Member] = {}
         self.etcd: Etcd
         self.etcds: dict[int, Etcd] = {}  # another one, for members that find it at the same address
-        self.level = Level.IN_SYNC
         self.mixture = mixture
         self.owners_go_on = seed % 2 == 1  # in their epoch, as brokers do it: see Process._may_go_on
         self.lease_s = mixture.lease_s or self.rng.choice((3.0, LEASE_S, LEASE_S, 10.0))
