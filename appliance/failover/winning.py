@@ -13,6 +13,7 @@ from appliance.failover.own import Own
 from appliance.failover.view import Level, Switch, Term, TermState, View
 
 DEFER_S = 1.0  # for each better member: two looks at etcd
+NOT_JOINED = "this store has no number in etcd's record: `gantry admin ha join` gives it one"
 
 
 def why_frozen(view: View, own: Own) -> str:
@@ -22,6 +23,8 @@ def why_frozen(view: View, own: Own) -> str:
     if view.group and own.group and view.group != own.group:
         return f"etcd has group {view.group} on record, and the store of member {own.id} is of group {own.group}"
     if (store := view.ids.get(own.id, "")) != own.store_uuid:
+        if not own.id:
+            return NOT_JOINED
         return f"etcd has store {store or 'none'} on record as member {own.id}, and this store is {own.store_uuid}"
     if is_restored(view):
         return (
@@ -60,21 +63,17 @@ def why_not(view: View, own: Own, now: float) -> str:
 def why_never(view: View, own: Own) -> str:
     """Why this member would not take over if the master died now, however long one waits; "" when it would, once no
     pause keeps it from that."""
+    if frozen := why_frozen(view, own):
+        return frozen
     view = dataclasses.replace(view, pause=None)
     term = view.term
-    if term is None:
-        return why_frozen(view, own)
+    assert term is not None
     if term.state != TermState.RELEASED and view.beat is None and not is_restarted_owner(term, own):
         return why_not_renewed(term)
-    return (
-        why_frozen(view, own)
-        or _why_not_wanted(view, term, own, view.received)
-        or why_not_complete(term, own)
-        or _why_not_able(own)
-    )
+    return _why_not_wanted(view, term, own, view.received) or why_not_complete(term, own) or _why_not_able(own)
 
 
-def older_copy(member: int) -> str:
+def why_older_copy(member: int) -> str:
     """Why a member whose store was found to be one does not become the master."""
     return f"the store of member {member} is an older copy: a part of its log is lost, and it has to follow first"
 
@@ -91,7 +90,7 @@ def why_not_complete(term: Term, own: Own) -> str:
         return f"member {own.id} is not in sync: epoch {term.epoch} has {ids} on record"
     if not has_kept_log(term, own):
         if own.is_older_copy:
-            return older_copy(own.id)
+            return why_older_copy(own.id)
         return (
             f"the machine of member {own.id} has restarted since it came in sync, and acknowledgements did not wait "
             "for its disk, or its log was cut: the end of its log may be lost"

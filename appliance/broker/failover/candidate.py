@@ -30,7 +30,7 @@ from appliance.failover.lease import Beats
 from appliance.failover.older_copy import is_older_copy
 from appliance.failover.own import Attempt, Own, Role
 from appliance.failover.view import Beat, Figures, TermState, following
-from appliance.failover.winning import has_kept_log, is_restored, older_copy, why_never
+from appliance.failover.winning import has_kept_log, is_restored, why_never, why_older_copy
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
 from appliance.register.etcd import EtcdError, OutcomeUnknown
@@ -121,7 +121,7 @@ class Candidate:
         self._view = following(self._view, found)
         view = self._grace.granted(self._view)
         if self._is_older_copy(view):  # first: until it is compared, it tells nothing, no rival either
-            self._refuse(older_copy(self.own().id))
+            self._refuse(why_older_copy(self.own().id))
             self.why_never = self.refusal
             return
         if (rival := self._parts.standing.standing.rival) is not None:

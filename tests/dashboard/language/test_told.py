@@ -79,6 +79,7 @@ def test_a_sentence_is_known_by_its_text_and_keeps_its_values(told: str, values:
 FROZEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"group": "other"}, {}),
     ({"ids": {}}, {}),
+    ({"beat": None}, {"id": 0}),
     ({"cluster_id": 0xAB}, {}),
     ({}, {"highest": 6}),
     ({}, {"is_automatic": False}),
