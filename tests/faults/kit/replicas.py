@@ -113,7 +113,8 @@ def promote_checked(slave: LocalCluster, *, accept_unknown: bool = False) -> Cha
 
 def ask_slave_alone(slave: LocalCluster, *, accept_unknown: bool = False) -> None:
     """What a tool does that asks nobody else: the slave asks all that it can reach."""
-    info = runtime_info(slave)
+    info: dict[str, str] = {}
+    wait_until(lambda: bool(info.update(runtime_info(slave)) or info))  # a busy machine's may not answer in time
     fields = {"epoch": info["epochHighest"], "end": info["commitLogMaxOffset"]}
     fields["acceptUnknown"] = str(accept_unknown).lower()
     rpc.ask(slave.broker_address, RequestCode.PROMOTE_SLAVE, fields, timeout_s=30)
