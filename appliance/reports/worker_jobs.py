@@ -1,8 +1,9 @@
 """Runs a function on Python workers of Spark, patiently; and says in a sentence why Spark could not.
 
-A job is a DataFrame with a partition for each value, so that it runs over Spark Connect as well. A worker may die of
-reasons that pass: no memory, a machine so loaded that a worker does not start in time, an executor that goes. Spark
-itself repeats a task only on a cluster, so a job is repeated here, after longer and longer pauses.
+A job is a DataFrame with a partition for each value; nothing here needs more than Spark Connect has. A worker may die
+of reasons that pass: no memory, a machine so loaded that a worker does not start in time, an executor that goes. Spark
+itself repeats a task only on a cluster. So where a job fails, each value gets its own, which is repeated after longer
+and longer pauses: what precedes a value that always fails is not lost.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import pickle
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
@@ -38,31 +39,53 @@ def run_on_workers(
     values: Sequence[Value],
     *,
     sleep: Callable[[float], None] = time.sleep,
-) -> list[Result]:
-    """Return function(value) for each, in their order, each computed by a task of one job.
+) -> Iterator[Result]:
+    """Yield function(value) for each, in their order, each computed by a task.
 
-    Raises WorkersFailed when all tries are used up.
+    Raises WorkersFailed for the first value whose tries are used up.
     """
+    try:
+        results = _job(spark, function, values)
+    except (Py4JJavaError, PySparkException) as failure:
+        _wait(failure, PAUSES_S[0], sleep)
+    else:
+        yield from results
+        return
+    for value in values:
+        yield _patiently(spark, function, value, sleep)
+
+
+def _patiently(
+    spark: SparkSession, function: Callable[[Value], Result], value: Value, sleep: Callable[[float], None]
+) -> Result:
+    for pause_s in (*PAUSES_S[1:], None):
+        try:
+            return _job(spark, function, [value])[0]
+        except (Py4JJavaError, PySparkException) as failure:
+            if pause_s is None:
+                raise WorkersFailed(
+                    f"Spark could not finish a task, {len(PAUSES_S) + 1} times; the last time: {reason_of(failure)}"
+                ) from failure
+            _wait(failure, pause_s, sleep)
+    raise AssertionError("the last try returns or raises")
+
+
+def _job(spark: SparkSession, function: Callable[[Value], Result], values: Sequence[Value]) -> list[Result]:
+    """Run one job of Spark, a task for each value."""
 
     def work(number: int) -> bytes:
         return pickle.dumps(function(values[number]))
 
-    for pause_s in (*PAUSES_S, None):
-        try:
-            numbers = spark.range(0, len(values), 1, len(values))  # a partition each
-            told = functions.udf(work, BinaryType(), useArrow=False)  # PySpark's Arrow would need pandas
-            results: dict[int, bytes] = dict(numbers.select("id", told("id")).collect())
-        except (Py4JJavaError, PySparkException) as failure:
-            reason = reason_of(failure)
-            if pause_s is None:
-                raise WorkersFailed(
-                    f"Spark could not finish a task, {len(PAUSES_S) + 1} times; the last time: {reason}"
-                ) from failure
-            logger.warning("task failed", extra={"event": "report_task_failed", "reason": reason, "pause_s": pause_s})
-            sleep(pause_s)
-        else:
-            return [pickle.loads(results[number]) for number in range(len(values))]  # our own task's
-    raise AssertionError("the last try returns or raises")
+    numbers = spark.range(0, len(values), 1, len(values))  # a partition each
+    told = functions.udf(work, BinaryType(), useArrow=False)  # PySpark's Arrow would need pandas
+    results: dict[int, bytes] = dict(numbers.select("id", told("id")).collect())
+    return [pickle.loads(results[number]) for number in range(len(values))]  # our own task's
+
+
+def _wait(failure: Exception, pause_s: float, sleep: Callable[[float], None]) -> None:
+    facts = {"event": "report_task_failed", "reason": reason_of(failure), "pause_s": pause_s}
+    logger.warning("task failed", extra=facts)
+    sleep(pause_s)
 
 
 def reason_of(failure: Exception) -> str:

@@ -1,9 +1,9 @@
 """Copies new messages of a broker's commit log into its lake, exactly once, as Spark tasks that hand back no rows.
 
 The log is cut into ranges (log_ranges.py). Some at a time are a job of Spark, a task each (range_reader.py); one that
-fails is repeated (worker_jobs.py). The tasks write Parquet files; this module commits them in the order of the log,
-each few seconds or each gigabyte, so that a run that ends early has done something. A commit says how far the log is
-read (lake/reading.py), and nothing else does.
+fails is repeated (worker_jobs.py). The tasks write Parquet files; after each job this module commits them in the order
+of the log, but not oftener than lake/writer.py says, so that a run that ends early has done something. A commit says
+how far the log is read (lake/reading.py), and nothing else does.
 
 Before it reads, a run checks the last record of the previous run. If another record is there now, the broker has
 truncated its log and written other messages in its place, so neither history nor offsets can be trusted: the run stops.
@@ -25,7 +25,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from appliance.reports.commit_log_files import CommitLogFiles
-from appliance.reports.errors import LakeFull, LogTruncated, StoreUnreadable
+from appliance.reports.errors import LakeFull, LogTruncated, StoreUnreadable, WorkersFailed
 from appliance.reports.lake.broker_lake import Lake
 from appliance.reports.lake.range_reader import RangeResult, Target, copy_range
 from appliance.reports.lake.reading import Reading
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 RANGE_BYTES = 128 << 20  # a task's rows are sorted in memory: at most 1.4 million of the smallest
 RANGE_BYTES_MIN = 4 << 20  # less is not worth a task
-RANGES_A_CORE = 2  # of a job: more, and a run that is asked to pause goes on for longer
+JOB_BYTES = 1 << 30  # as much as is committed at once: a killed run repeats no more, nor is one that is to pause late
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +72,13 @@ class IngestProgress:
 class IngestLimits:
     """`until`: the steady clock's time from which on no further job is begun. `range_bytes`: tests cut smaller.
 
-    `end`: where reading ends at the latest, the begin of a file. `cores`: how many tasks Spark runs at once.
-    `before_job`: called before each; it may wait.
+    `end`: where reading ends at the latest, the begin of a file. `cores`: says how many tasks Spark runs at once; a
+    cluster's executors come one by one. `before_job`: called before each; it may wait.
     """
 
     until: float = float("inf")
     end: int | None = None
-    cores: int = 1
+    cores: Callable[[], int] = lambda: 1
     before_job: Callable[[], object] | None = None
     range_bytes: int = RANGE_BYTES
     range_bytes_min: int = RANGE_BYTES_MIN
@@ -196,8 +196,15 @@ class _Copy:
         self._uncut: set[int] = set()  # files in which a found boundary was none
 
     def run(self) -> None:
-        while self._writer.position < self._end and self._has_time():
-            self._pass()
+        try:
+            while self._writer.position < self._end and self._has_time():
+                self._pass()
+        except WorkersFailed:
+            self._finish()
+            raise
+        self._finish()
+
+    def _finish(self) -> None:
         self._writer.finish()
         self._after_range()
 
@@ -213,11 +220,13 @@ class _Copy:
         if files[0].start > position:
             self._writer.lose(position, files[0].start)
             position = files[0].start
-        share = (self._end - position) // self._limits.cores
+        cores = max(1, self._limits.cores())
+        share = (self._end - position) // cores
         range_bytes = min(self._limits.range_bytes, max(self._limits.range_bytes_min, share))
         ranges = ranges_of(files, position, self._end, range_bytes=range_bytes, uncut=self._uncut)
-        while job := list(itertools.islice(ranges, RANGES_A_CORE * self._limits.cores)):
-            if not self._may_begin() or not self._take(job, run_on_workers(self._spark, self._copy, job)):
+        ranges_max = max(cores, min(2 * cores, JOB_BYTES // range_bytes))
+        while job := list(itertools.islice(ranges, ranges_max)):
+            if not self._may_begin() or not self._take(job):
                 return
 
     def _may_begin(self) -> bool:
@@ -225,9 +234,9 @@ class _Copy:
             self._limits.before_job()
         return self._has_time()
 
-    def _take(self, job: Sequence[LogRange], results: Sequence[RangeResult]) -> bool:
-        """Commit what came back, in the order of the log. Returns whether what follows may be read as it was cut."""
-        for pieces, result in zip(job, results, strict=True):
+    def _take(self, job: Sequence[LogRange]) -> bool:
+        """Commit what comes back, in the order of the log. Returns whether what follows may be read as it was cut."""
+        for pieces, result in zip(job, run_on_workers(self._spark, self._copy, job), strict=True):
             self._check_lost(result)
             self._writer.add(result.stretches)
             if result.broken is not None:

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from appliance.process.parent_death import ask_for_signal
 from appliance.reports.catalogue import FORECAST, REPORTS
 from appliance.reports.errors import ReportError
-from appliance.reports.lake.lakes import MESSAGES
+from appliance.reports.lake.lakes import MESSAGES, Lakes
 from appliance.reports.lake.reading import Gap
 from appliance.reports.lake.table import EXPIRED
 from appliance.reports.lake.upkeep import keep_up
@@ -108,7 +108,10 @@ def ingest_all(
     lakes = lakes_of(spec)
     take_over(Path(spec.data), lakes)
     before_job = functools.partial(wait_while_busy, Path(spec.data), until)
-    cores = spark.sparkContext.defaultParallelism
+
+    def cores() -> int:
+        return spark.sparkContext.defaultParallelism
+
     for broker in brokers_in(Path(spec.data)):
         if not broker.has_log:
             continue
@@ -133,17 +136,22 @@ def ingest_all(
             logger.exception("broker not read", extra={"event": "report_broker_failed", "broker": broker.broker_name})
             failures.append(failure)
     if failures and not results:
+        _keep_up(lakes, spec, until=0)  # room for a full lake: what is old goes, and nothing is merged
         raise failures[0]
     try:
         copy_samples(Path(spec.data), lakes)
     except ReportError as failure:
         logger.exception("samples not copied", extra={"event": "report_samples_failed"})
         failures.append(failure)
+    _keep_up(lakes, spec, until)
+    return results, [f"not read: {failure}" for failure in failures]
+
+
+def _keep_up(lakes: Lakes, spec: RunSpec, until: float) -> None:
     try:
         keep_up(lakes.every(), days=spec.lake_days, size_bytes=spec.lake_bytes, until=until)
     except ReportError:  # what is in the lake counts as before
         logger.exception("lake not compacted", extra={"event": "report_upkeep_failed"})
-    return results, [f"not read: {failure}" for failure in failures]
 
 
 class _Progress:

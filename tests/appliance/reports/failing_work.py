@@ -36,5 +36,7 @@ class FullFolder(Place):
         return Place.write(self, rows, date, bounds, how)
 
 
-def refuse(value: object) -> str:
-    raise ValueError("no such thing")
+def refuse_bad(value: str) -> str:
+    if value == "bad":
+        raise ValueError("no such thing")
+    return value

@@ -22,7 +22,7 @@ def run_ingest(spark: SparkSession, log: Path, lake: Any, **options: Any) -> Any
 def small_ranges(range_bytes: int) -> Any:
     from appliance.reports.runner.ingest import IngestLimits
 
-    return IngestLimits(cores=2, range_bytes=range_bytes, range_bytes_min=range_bytes)
+    return IngestLimits(cores=lambda: 2, range_bytes=range_bytes, range_bytes_min=range_bytes)
 
 
 def day_of_records(count: int, body_bytes: int = 400) -> list[Record]:

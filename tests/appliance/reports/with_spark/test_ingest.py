@@ -256,18 +256,20 @@ def test_a_worker_that_dies_is_replaced_and_one_that_always_fails_is_told_in_wor
 ) -> None:
     from appliance.reports.errors import WorkersFailed
     from appliance.reports.worker_jobs import PAUSES_S, run_on_workers
-    from tests.appliance.reports.failing_work import die_once, refuse
+    from tests.appliance.reports.failing_work import die_once, refuse_bad
 
     pauses: list[float] = []
     marks = [tmp_path / str(number) for number in range(3)]
     marks[0].touch()
-    done = run_on_workers(spark, die_once, marks, sleep=pauses.append)
+    done = list(run_on_workers(spark, die_once, marks, sleep=pauses.append))
     assert done == [str(mark) for mark in marks]
-    assert 1 <= len(pauses) <= 2  # the two may die in one job, or one after the other
+    assert 1 <= len(pauses) <= 3 and pauses[0] == PAUSES_S[0]
     pauses.clear()
+    before = []
     with pytest.raises(WorkersFailed, match=r"5 times; the last time: ValueError: no such thing"):
-        run_on_workers(spark, refuse, [None], sleep=pauses.append)
-    assert pauses == [*PAUSES_S]
+        for result in run_on_workers(spark, refuse_bad, ["fine", "bad", "fine"], sleep=pauses.append):
+            before.append(result)
+    assert (before, pauses) == (["fine"], [*PAUSES_S])
 
 
 def test_a_worker_that_does_not_connect_back_in_time_is_started_again(
@@ -292,7 +294,7 @@ def test_a_worker_that_does_not_connect_back_in_time_is_started_again(
     conf.set(daemon, "false")
     try:
         with caplog.at_level(logging.WARNING):
-            assert run_on_workers(spark, str, [7], sleep=wait) == ["7"]
+            assert list(run_on_workers(spark, str, [7], sleep=wait)) == ["7"]
     finally:
         conf.remove(daemon)
         for pid in numbers.read_text().split() if numbers.exists() else ():
