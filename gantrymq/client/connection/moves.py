@@ -8,7 +8,8 @@ However many report, a broker has one question on its way at a time, and a clien
 report some eight in the first two seconds, later one a second. A slave that becomes the master leaves the route before
 it is in it again, and on a busy machine that takes a second or two: once an answer shows other members, the next two
 seconds are as the first ones. A broker that a route shows without a master is looked for, too, ever more rarely, until
-it has one: a client that has just begun, and sends to others meanwhile, does not wait for the next refresh.
+it has one: a client that has just begun, and sends to others meanwhile, does not wait for the next refresh. A report
+that comes after a long time without any does not wait for the end of such a pause either.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from typing import NamedTuple
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.routes import LOOK_AGAIN_S, REFRESH_S, Routes
-from gantrymq.errors import ConnectError, GantryError, NoBrokerYet, RequestTimeout, ResponseError
+from gantrymq.errors import ConnectError, GantryError, NoBrokerYet, RequestTimeout, ResponseError, RouteNotFound
 from gantrymq.remoting.codes import ResponseCode
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import timeout, wait_for_event
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class Moves:
         self._background = background
         self._asking = asyncio.Lock()
         self._reports: dict[str, _Report] = {}  # by broker name: the last one
-        self._seeking: set[str] = set()
+        self._seeking: dict[str, asyncio.Event] = {}  # by broker name: set when the search does not wait longer
         self._ended_at: dict[str, float] = {}  # of the last search: one soon after it goes on at its pace
         self._moved = asyncio.Event()  # replaced by each move
 
@@ -86,12 +87,14 @@ class Moves:
         """The broker may serve elsewhere than at this address, "" when none was known. topic: one that it has."""
         if not self.is_at_fault(broker_name, address):
             return
-        before = self._reports.get(broker_name)
+        before, now = self._reports.get(broker_name), asyncio.get_running_loop().time()
         changed = changed or (before.changed if before is not None else None)
-        self._reports[broker_name] = _Report(asyncio.get_running_loop().time(), topic, address, changed)
+        self._reports[broker_name] = _Report(now, topic, address, changed)
         if broker_name not in self._seeking:
-            self._seeking.add(broker_name)
+            self._seeking[broker_name] = asyncio.Event()
             self._background.start(self._seek(broker_name), f"look where {broker_name} is")
+        elif before is not None and now - before.at >= SEEK_S:
+            self._seeking[broker_name].set()
 
     def without_master(self, broker_name: str, topic: str) -> None:
         """A route of the topic shows none of this broker."""
@@ -120,41 +123,50 @@ class Moves:
         """The routes know another address of some master: who waits looks whether it is theirs."""
         self._moved.set()
         self._moved = asyncio.Event()
+        for broker_name, wakes in self._seeking.items():
+            if not self._is_sought(broker_name):
+                wakes.set()
 
     def is_at_fault(self, broker_name: str, address: str) -> bool:
         """Whether the address that failed is still the one to go to, or none is known."""
         return self._routes.address(broker_name) in (None, address)
 
+    def _is_sought(self, broker_name: str) -> bool:
+        return self.is_at_fault(broker_name, self._reports[broker_name].address)
+
     async def _seek(self, broker_name: str) -> None:
-        loop = asyncio.get_running_loop()
-        began, questions, members = loop.time(), 0, self._routes.members(broker_name)
+        loop, wakes = asyncio.get_running_loop(), self._seeking[broker_name]
+        began, questions, known = loop.time(), 0, self._routes.members(broker_name)
+        shown: dict[str, dict[int, str]] = {}  # by topic: the members in its last answer
         if began - self._ended_at.get(broker_name, -SEEK_S) < SEEK_S:
             began -= SOON_S
         try:
-            while True:
+            while self._is_sought(broker_name):
                 report = self._reports[broker_name]
                 quiet_s = loop.time() - report.at
                 if quiet_s >= SEEK_S and not self._routes.lacks_master(broker_name):
-                    break
-                await self._ask(report)
-                if not self.is_at_fault(broker_name, report.address):
+                    self._ended_at[broker_name] = loop.time()
                     return
+                before = shown.get(report.topic, known)
+                shown[report.topic] = await self._ask(broker_name, report, before)
                 questions += 1
-                before, members = members, self._routes.members(broker_name)
-                if members != before:
+                if shown[report.topic] != before:
                     began = loop.time()
                 pause_s = pause_after(questions, loop.time() - began, quiet_s)
-                await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
-            self._ended_at[broker_name] = loop.time()
+                if self._is_sought(broker_name) and await wait_for_event(wakes, pause_s * random.uniform(0.5, 1.0)):
+                    wakes.clear()
+                    began, questions = loop.time(), 0
         finally:
-            self._seeking.discard(broker_name)
+            del self._seeking[broker_name]
 
-    async def _ask(self, report: _Report) -> None:
+    async def _ask(self, broker_name: str, report: _Report, before: dict[int, str]) -> dict[int, str]:
+        """The broker's members in the topic's route, none where no name server has one; as before without an answer."""
         try:
             async with self._asking:
                 is_other = await self._routes.look_again(report.topic)
         except GantryError as exc:
             logger.debug("route not refreshed: %s", exc, extra={"event": "route_not_refreshed", "topic": report.topic})
-            return
+            return {} if isinstance(exc, RouteNotFound) else before
         if is_other and report.changed is not None:
             report.changed()
+        return self._routes.known[report.topic].addresses.get(broker_name, {})
