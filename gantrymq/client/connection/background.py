@@ -22,6 +22,7 @@ class Background:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.is_closed: bool = False  # what is begun after that is not ended
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Run the coroutine as a task of this owner."""
@@ -46,6 +47,7 @@ class Background:
 
     async def close(self) -> None:
         """Cancel what still runs and wait for its end. The calling task itself is left alone."""
+        self.is_closed = True
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()

@@ -85,7 +85,7 @@ class Moves:
         self, broker_name: str, topic: str, address: str, *, changed: Callable[[], object] | None = None
     ) -> None:
         """The broker may serve elsewhere than at this address, "" when none was known. topic: one that it has."""
-        if not self.is_at_fault(broker_name, address):
+        if self._background.is_closed or not self.is_at_fault(broker_name, address):
             return
         before, now = self._reports.get(broker_name), asyncio.get_running_loop().time()
         changed = changed or (before.changed if before is not None else None)

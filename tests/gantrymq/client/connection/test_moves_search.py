@@ -12,7 +12,7 @@ import pytest
 
 from gantrymq.client.connection.background import Background
 from gantrymq.client.connection.moves import FIRST_PAUSE_S, SEEK_S, SOON_PAUSE_S, SOON_S, Moves
-from gantrymq.client.connection.routes import Routes
+from gantrymq.client.connection.routes import REFRESH_S, Routes
 from gantrymq.errors import ConnectError
 from gantrymq.remoting.bodies import BrokerData, QueueData, TopicRouteData
 from gantrymq.remoting.codes import ResponseCode
@@ -144,5 +144,18 @@ def test_a_search_asks_often_again_once_the_last_slave_has_left_the_route() -> N
         later = await client.refused_for(SEEK_S / 2)
         assert gaps(later)[-1] > SOON_PAUSE_S + JITTER_S, "it is not another answer each time"
         await client.background.close()
+
+    run(search())
+
+
+def test_a_closed_client_searches_no_more() -> None:
+    async def search() -> None:
+        client = Client({1: "s"})
+        await client.background.close()
+        await client.routes.to_read("T")
+        asked = len(client.names.asked_at)
+        await asyncio.sleep(2 * REFRESH_S)  # on the clock of this test, which skips it
+        assert len(client.names.asked_at) == asked
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     run(search())
