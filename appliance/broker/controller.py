@@ -31,7 +31,7 @@ from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
 from appliance.broker.epochs.members import Members
 from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import Rival, StandingFile
-from appliance.broker.epochs.turns import Demotion, Turns
+from appliance.broker.epochs.turns import Demotion, Promotion, Turn, Turns
 from appliance.broker.epochs.young_topics import bring_back
 from appliance.broker.failover.master_role import MasterRole
 from appliance.broker.failover.mounts import is_local
@@ -79,7 +79,7 @@ from appliance.broker.topics.topic_retention import TopicRetention
 from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import StartError
-from appliance.process.gc_pacing import collect_all_later
+from appliance.process.gc_pacing import collect_all_later, collect_at_start
 from appliance.process.json_file import StateFileError
 from appliance.process.malloc import MemoryTrimmer
 from appliance.process.process_identity import new_session
@@ -147,7 +147,7 @@ class BrokerController(OpenParts):
         self.seen = Seen()  # what other members say of themselves
         self.in_sync_file = InSyncFile(store_config.root)
         self.turns = Turns()
-        self.is_new_master = False  # it was a slave until now
+        self.turn_before: Turn | None = None  # that this process took to open in this role; None: its first role
         self.store_times = StoreTimes(self.store)
         self.stats = BrokerStatsManager(config.cluster_name, totals=self._totals)
         self.accounts = account_book(config, store_config)  # None: no access control
@@ -307,7 +307,10 @@ class BrokerController(OpenParts):
     async def __aenter__(self) -> Self:
         async with contextlib.AsyncExitStack() as stack:
             await self._open(stack)
-            stack.callback(collect_all_later().cancel)
+            if self.turn_before is None:
+                collect_at_start()
+            else:
+                stack.callback(collect_all_later().cancel)
             self._stack = stack.pop_all()
         return self
 
@@ -334,7 +337,7 @@ class BrokerController(OpenParts):
         if not self.config.is_slave and self.standing.standing.epochs.current > 1:
             # Name servers take a master's topics with a new version only, and know this one from another address.
             self.topics.data_version.bump(int(time.time() * 1000))
-            if self.is_new_master:
+            if isinstance(self.turn_before, Promotion):
                 bring_back(self.store, self.topics, self.config)
         await self.topic_retention.apply()
         if (rival := self.standing.standing.rival) is not None and not self.config.is_slave:

@@ -131,7 +131,7 @@ class BrokerLife:
             raise StartError(f"the broker's new role can't be put on record: {exc}") from exc
         config = dataclasses.replace(closed.config, **self._settings_say)
         self.controller = self._controller(config, closed.store_config, port=closed.port)
-        self.controller.is_new_master = isinstance(turn, Promotion)
+        self.controller.turn_before = turn
         self.controller.turns.go_on_from(closed.turns)
         await self._go_on_renewing()
         if not closed.offsets.may_be_old:  # in memory, that is: the file was written when it closed

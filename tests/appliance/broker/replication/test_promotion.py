@@ -82,6 +82,23 @@ async def test_a_new_master_serves_before_all_of_its_memory_is_looked_at(
     assert 2 not in collected
 
 
+async def test_a_broker_that_starts_looks_at_all_of_its_memory_before_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the middle of its first answers."""
+    collected: list[int] = []
+
+    def collect(generation: int = 2) -> int:
+        collected.append(generation)
+        return 0
+
+    monkeypatch.setattr(gc_pacing, "SETTLED_S", 3600.0)
+    monkeypatch.setattr(gc, "collect", collect)
+    async with group(tmp_path) as brokers, brokers.broker("one"):
+        assert collected.count(2) == 1
+    monkeypatch.undo()
+
+
 async def test_a_master_that_hears_of_a_later_epoch_takes_no_message_more(tmp_path: Path) -> None:
     async with group(tmp_path) as brokers, copied_pair(brokers) as (one, two):
         answer = await promote(two, force="true")  # though the master is there: two of them, for a moment
