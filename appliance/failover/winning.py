@@ -13,7 +13,6 @@ from appliance.failover.own import Own
 from appliance.failover.view import Level, Switch, Term, TermState, View
 
 DEFER_S = 1.0  # for each better member: two looks at etcd
-NOT_JOINED = "this store has no number in etcd's record: `gantry admin ha join` gives it one"
 
 
 def why_frozen(view: View, own: Own) -> str:
@@ -24,7 +23,7 @@ def why_frozen(view: View, own: Own) -> str:
         return f"etcd has group {view.group} on record, and the store of member {own.id} is of group {own.group}"
     if (store := view.ids.get(own.id, "")) != own.store_uuid:
         if not own.id:
-            return NOT_JOINED
+            return f"store {own.store_uuid} has no number in etcd's record: `gantry admin ha join` gives it one"
         return f"etcd has store {store or 'none'} on record as member {own.id}, and this store is {own.store_uuid}"
     if is_restored(view):
         return (

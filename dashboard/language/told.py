@@ -138,7 +138,7 @@ _SAID = (
     gettext_noop("etcd has no record of this broker name: `gantry admin ha init` begins it"),
     gettext_noop("etcd has group %(group)s on record, and the store of member %(member)s is of group %(own)s"),
     gettext_noop("etcd has store %(store)s on record as member %(member)s, and this store is %(own)s"),
-    gettext_noop("this store has no number in etcd's record: `gantry admin ha join` gives it one"),
+    gettext_noop("store %(store)s has no number in etcd's record: `gantry admin ha join` gives it one"),
     gettext_noop(
         "etcd is cluster %(cluster)s and its record is of cluster %(own)s: it was restored from a backup, "
         "`gantry admin ha adopt` has to say whose log counts"
