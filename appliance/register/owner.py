@@ -1,6 +1,8 @@
 """Whether a process may go on with the epoch that the record has for its store: each reason why not. No I/O.
 
-The simulation asks the same functions (tests/appliance/failover/simulation), and has mutants without each of them.
+The simulation asks the same functions (tests/appliance/failover/simulation), and has a mutant without each reason why
+an owner's log may lack a part. A member has one process there, so why_not_over is shown with a real etcd alone
+(tests/appliance/register/test_process_before.py).
 """
 
 from __future__ import annotations
