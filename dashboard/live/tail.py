@@ -217,7 +217,8 @@ class TopicTail:
             arrived += max(end, queue.max_offset) - since if len(pulled) >= frames.ROWS_MAX else end - since
             ends[queue.key] = end
         found.sort(key=newest_first)
-        shown = with_damaged([MessageLine.of(message) for message in found], damaged)[: frames.ROWS_MAX]
+        lines = [MessageLine.of(message) for message in found[: frames.ROWS_MAX]]  # a line decodes its body
+        shown = with_damaged(lines, damaged)[: frames.ROWS_MAX]
         return shown, max(0, arrived - len(shown)), ends
 
 

@@ -28,6 +28,7 @@ SHOWN_CHARS_MAX = 1 << 20  # of a decoded body: few bytes may become many lines
 HEX_BYTES_MAX = 4 * 1024
 PREVIEW_CHARS = 120
 PREVIEW_DECODED_BYTES_MAX = 16 * 1024  # a page of rows decodes as many bodies
+_PRETTY = json.JSONEncoder(indent=2, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +97,22 @@ def document_of(body: bytes, topic: str = "") -> Any:
     it is nothing of that.
     """
     packed = unpack(body)
-    plain = body if packed is None else packed[1]
-    _, by_schema, _ = _by_schema(topic, plain)
+    return _document_of_plain(body if packed is None else packed[1], topic)
+
+
+def _document_of_plain(body: bytes, topic: str) -> Any:
+    """`document_of` a body as it is: what is packed in it stays packed."""
+    _, by_schema, _ = _by_schema(topic, body)
     if by_schema is not None:
         return by_schema
-    text = _text(plain)
-    return _json(text) if text is not None else messagepack(plain)
+    text = _text(body)
+    return _json(text) if text is not None else messagepack(body)
 
 
 def _shown(form: str, body: bytes, value: Any) -> tuple[str, SafeString | None, int]:
     """(the text, the text that folds, how many bytes are shown at most)."""
     if form in ("json", "messagepack", *FORMS):
-        return json.dumps(value, indent=2, ensure_ascii=False)[:SHOWN_CHARS_MAX], fold(value), TEXT_BYTES_MAX
+        return _pretty(value), fold(value), TEXT_BYTES_MAX
     if form == "text":
         return body[:TEXT_BYTES_MAX].decode("utf-8", "replace"), None, TEXT_BYTES_MAX
     if form == "base64":
@@ -147,7 +152,7 @@ def _decoded_line(body: bytes, topic: str) -> str | None:
     plain = body if packed is None else packed[1]
     if packed is not None and (text := _text(plain)) is not None:
         return text
-    value = _printable(document_of(plain, topic))
+    value = _printable(_document_of_plain(plain, topic))
     return None if value is None else json.dumps(value, ensure_ascii=False)
 
 
@@ -186,10 +191,22 @@ def _json(text: str) -> Any:
 def _printable(value: Any) -> Any:
     """The value, None when it can't be shown: too deep, or with halves of characters."""
     try:
-        json.dumps(value, indent=2, ensure_ascii=False).encode()
+        json.dumps(value, ensure_ascii=False).encode()
+        _pretty(value)
     except (ValueError, RecursionError):
         return None
     return value
+
+
+def _pretty(value: Any) -> str:
+    """The value over lines, as far as it is shown: a few bytes deep within arrays would become gigabytes of indents."""
+    parts, chars = [], 0
+    for part in _PRETTY.iterencode(value):
+        parts.append(part)
+        chars += len(part)
+        if chars >= SHOWN_CHARS_MAX:
+            break
+    return "".join(parts)[:SHOWN_CHARS_MAX]
 
 
 def fold(value: Any) -> SafeString | None:

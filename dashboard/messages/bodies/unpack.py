@@ -15,6 +15,7 @@ from gantrymq.errors import RecordError
 from gantrymq.message.compression import FLAGS, decompress_body
 
 UNPACKED_BYTES_MAX = 1 << 20
+MESSAGEPACK_BYTES_MAX = 256 * 1024  # each byte can be a value of its own, and each takes time
 _ZLIB_HEADS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 # Maps and arrays of MessagePack begin so; a body of another kind that does so, too, is hardly ever decoded whole.
 _CONTAINERS = frozenset({*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF})
@@ -38,7 +39,7 @@ def unpack(body: bytes, most: int = UNPACKED_BYTES_MAX) -> tuple[str, bytes] | N
 
 def messagepack(body: bytes) -> Any:
     """The map or array that the bytes are in MessagePack, as JSON knows values; None when they are none."""
-    if not body or body[0] not in _CONTAINERS:
+    if not body or body[0] not in _CONTAINERS or len(body) > MESSAGEPACK_BYTES_MAX:
         return None
     try:
         return plain(msgspec.msgpack.decode(body))

@@ -7,14 +7,18 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from dashboard.cluster import message_values
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.message_values import MessageLine
+from dashboard.cluster.values import QueueExtent
 from dashboard.live import tail
 from dashboard.live.tail import TopicTail, render_lines, topic_tail
-from gantrymq.message.model import Message
+from gantrymq.client.results import LostMessage
+from gantrymq.message.model import Message, MessageExt
 from tests.dashboard.conftest import Client, Topic, gateway_to
 from tests.dashboard.live.socket_client import connected, frame_of
 from tests.gantrymq.damaged_log import COUNT, body_byte, spoilt
@@ -35,6 +39,28 @@ class SlowTopic(TopicTail):
             await asyncio.Event().wait()
         if self.looks[topic] > 3:
             self.often.set()
+
+
+class BusyTopic:
+    """Stands for the cluster: each look at a queue finds as many messages as it asks for."""
+
+    def __init__(self, queues: tuple[QueueExtent, ...]) -> None:
+        self._queues = queues
+
+    async def queues(self, topic: str, *, timeout_s: float) -> tuple[QueueExtent, ...]:
+        return self._queues
+
+    def known_rate(self, topic: str) -> None:
+        return None
+
+    async def pull_new(
+        self, topic: str, queue: QueueExtent, since: int, limit: int, timeout_s: float
+    ) -> tuple[list[MessageExt], list[LostMessage]]:
+        host = ("127.0.0.1", 1)
+        return [
+            MessageExt(topic, b"\x00", 0, {}, queue.queue_id, offset, offset, 0, 0, 0, host, offset, host, 0, 0, 0, "a")
+            for offset in range(since, since + limit)
+        ], []
 
 
 async def test_a_slow_topic_holds_up_no_other(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +91,25 @@ async def test_a_look_that_was_cut_off_is_made_up_for(
         await topic_tail.look(gateway, "cut-off")
         frame = await frame_of(socket, "topic:cut-off", "rows")
     assert "after" in frame["rows"][0]
+
+
+async def test_no_more_bodies_are_decoded_than_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[str] = []
+
+    def decode(message: MessageExt) -> str:
+        decoded.append(message.msg_id)
+        return ""
+
+    monkeypatch.setattr(message_values, "preview", decode)
+    queues = tuple(QueueExtent("broker-a", queue, 0, 100, 0) for queue in range(4))
+    source = SimpleNamespace(topics=BusyTopic(queues), messages=BusyTopic(queues))
+    watching = TopicTail()
+    with watching.listen("T", 1) as arrivals:
+        watching.begin_at("T", [replace(queue, max_offset=0) for queue in queues])
+        await watching.look(source, "T")  # type: ignore[arg-type]
+        lines, more = arrivals.get_nowait()
+    assert len(lines) == len(decoded) == tail.frames.ROWS_MAX
+    assert len(lines) + more == 400
 
 
 async def test_a_damaged_message_has_a_row_among_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import gzip
 import html
 import json
 import re
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -17,11 +18,12 @@ from dashboard.messages.bodies.body_view import (
     DEPTH_MAX,
     NODES_MAX,
     PREVIEW_DECODED_BYTES_MAX,
+    SHOWN_CHARS_MAX,
     fold,
     preview,
     view_body,
 )
-from dashboard.messages.bodies.unpack import UNPACKED_BYTES_MAX, messagepack, unpack
+from dashboard.messages.bodies.unpack import MESSAGEPACK_BYTES_MAX, UNPACKED_BYTES_MAX, messagepack, unpack
 from dashboard.messages.message_views import BODY_BYTES_MAX, python_of
 from gantrymq.message.compression import compress_body
 from gantrymq.message.model import Message, MessageExt
@@ -68,6 +70,18 @@ def test_messagepack_is_shown_as_what_it_holds() -> None:
     for wrong in (b"", b"\xdd\xff\xff\xff\xff", b"\x91" * 5000, b"\x81\xa1\xff\x01", packed[:-1], packed + b"\x00"):
         assert messagepack(wrong) is None, wrong[:8]
     assert view_body(message(b"\x91" * 5000)).form == "hex"
+
+
+def test_few_bytes_deep_within_arrays_fill_no_memory_with_indents() -> None:
+    deep, values = 300, 20_000
+    body = b"\x91" * deep + b"\xdc" + values.to_bytes(2, "big") + b"\xc0" * values
+    tracemalloc.start()
+    view = view_body(message(body))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (view.form, len(view.text), view.cut) == ("messagepack", SHOWN_CHARS_MAX, True)
+    assert most < 8 * SHOWN_CHARS_MAX < 2 * deep * values, most
+    assert view_body(message(msgspec.msgpack.encode([None] * MESSAGEPACK_BYTES_MAX))).form == "hex"
 
 
 def test_forms_are_of_the_same_bytes() -> None:
@@ -123,6 +137,12 @@ def test_a_row_says_what_a_packed_body_holds(name: str) -> None:
     assert preview(message(PACKED[name](msgspec.msgpack.encode(ORDER)))) == line
     bomb = PACKED[name](bytes(PREVIEW_DECODED_BYTES_MAX + 1))
     assert preview(message(bomb)) == bomb[:24].hex(" "), "unpacks to more than a row needs"
+    for much in (json.dumps(list(range(40_000))).encode(), msgspec.msgpack.encode([None] * 1_000_000)):
+        bomb = PACKED[name](much)
+        assert len(much) > PREVIEW_DECODED_BYTES_MAX
+        assert preview(message(bomb)) == bomb[:24].hex(" "), "nor is it unpacked after all to be decoded"
+    twice = PACKED[name](PACKED[name](json.dumps(ORDER).encode()))
+    assert preview(message(twice)) == twice[:24].hex(" ")
 
 
 def test_a_row_says_what_messagepack_holds_and_else_its_bytes() -> None:
