@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ HISTORY_MAX = 24  # looks that a sparkline has
 HISTORY_EACH_S = 5.0
 TREND_S = 60.0  # a direction is that of the last minute, or of the last two looks where they lie further apart
 STEADY_RATIO = 0.02  # of what was stored meanwhile: a lag that changes by less is steady, however large it is
+SURE_RATIO = 0.002  # the same where enough looks lie along a slope: what is lost each minute adds up
 STEADY_MESSAGES = 2
 BEHIND_MIN_MS = 10_000  # what members are so little behind with is in flight, and does not grow
 SURE_LOOKS = 4  # so many looks show how much a lag jumps about; fewer are taken as they are
@@ -111,11 +112,14 @@ def direction(group: WatchedGroup) -> Direction:
         return Direction.UNKNOWN
     change = group.lag - begin[1]
     stored = (group.in_rate or 0.0) * (group.at - begin[0])
-    if abs(change) <= max(STEADY_MESSAGES, STEADY_RATIO * stored) or not _is_clear(group, begin[0]):
+    looks = [look for look in group.history if look[0] >= begin[0]]
+    is_near = group.lag_ms is not None and group.lag_ms < BEHIND_MIN_MS
+    ratio = STEADY_RATIO if is_near or len(looks) < SURE_LOOKS else SURE_RATIO
+    if abs(change) <= max(STEADY_MESSAGES, ratio * stored) or not _is_clear(looks):
         return Direction.STEADY
     if change < 0:
         return Direction.SHRINKING
-    is_in_flight = group.members != 0 and group.lag_ms is not None and group.lag_ms < BEHIND_MIN_MS
+    is_in_flight = is_near and group.members != 0
     return Direction.STEADY if is_in_flight else Direction.GROWING
 
 
@@ -170,9 +174,8 @@ def _begin(group: WatchedGroup) -> tuple[float, int] | None:
     return begin
 
 
-def _is_clear(group: WatchedGroup, since: float) -> bool:
-    """Whether the looks since then lie along a slope, and not anyhow: least squares, against its standard error."""
-    looks = [look for look in group.history if look[0] >= since]
+def _is_clear(looks: Sequence[tuple[float, int]]) -> bool:
+    """Whether the looks lie along a slope, and not anyhow: least squares, against its standard error."""
     if len(looks) < SURE_LOOKS:
         return True
     mean_at, mean_lag = (sum(look[side] for look in looks) / len(looks) for side in (0, 1))
