@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -69,15 +69,25 @@ class Line:
         self._details: dict[str, Any] = json.loads(entry.details) if entry.details else {}
         self.brokers = [str(self._details.pop("broker", ""))]
 
-    def takes(self, other: Line) -> bool:
-        """Whether the other, which is older, is a part of this one; then it has become one."""
+    def may_take(self, other: Line) -> bool:
+        """Whether the other, of a smaller number, can be a part of this one. Its time may be later: a trail follows
+        another as a whole.
+        """
         if not self.brokers[0] or other.brokers[0] in self.brokers or self._same != other._same:
             return False
-        if self.entry.at - other.entry.at > timedelta(seconds=SAME_CHANGE_S):
-            return False
+        return self.apart(other) <= timedelta(seconds=SAME_CHANGE_S)
+
+    def apart(self, other: Line) -> timedelta:
+        return abs(self.entry.at - other.entry.at)
+
+    def take(self, other: Line) -> None:
         self.brokers += other.brokers
         self.numbers += other.numbers
-        return True
+
+    @property
+    def target(self) -> str:
+        """ "" where each broker's entry names itself: those are said beside it."""
+        return "" if len(self.brokers) > 1 and self.entry.target == self.brokers[0] else self.entry.target
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -88,13 +98,20 @@ class Line:
     @property
     def _same(self) -> tuple[object, ...]:
         entry = self.entry
-        return entry.way, entry.who, entry.address, entry.action, entry.target, entry.result, entry.told, self._details
+        target = entry.target if entry.target != self.brokers[0] else ""  # a request about the broker itself
+        return entry.way, entry.who, entry.address, entry.action, target, entry.result, entry.told, self._details
 
 
-def lines_of(entries: Iterable[AuditEntry]) -> list[Line]:
-    """The newest first, as the entries are. One request to each of many brokers is one line."""
+def lines_of(entries: Sequence[AuditEntry], most: int) -> list[Line]:
+    """Those of the first `most`, the newest first, as the entries are; what follows them is only folded in. One request
+    to each of many brokers is one line.
+    """
     lines: list[Line] = []
-    for line in map(Line, entries):
-        if not any(known.takes(line) for known in lines):
-            lines.append(line)
-    return lines
+    shown = 0
+    for index, line in enumerate(map(Line, entries)):
+        if known := [one for one in lines if one.may_take(line)]:
+            min(known, key=line.apart).take(line)
+            continue
+        lines.append(line)
+        shown += index < most
+    return lines[:shown]

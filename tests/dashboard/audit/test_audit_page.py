@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from dashboard.audit.chain import Change, append
+from dashboard.audit.views import PAGE_ENTRIES
 from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.management import User
 from tests.dashboard.conftest import Client, api_for
@@ -69,6 +70,49 @@ async def test_a_request_to_each_broker_is_one_line(log_in: Client) -> None:
     assert re.findall(r"no. ([\d, ]+)<", page) == ["7, 4, 2", "6", "1"], "of one minute, and of the same values"
     assert "3 brokers" in page and "<code>a, b, c</code>" in page
     assert "2 brokers" in (await client.get("/audit?q=payments")).content.decode()
+
+
+def asked_at(broker: str, at: datetime, **others: Any) -> Change:
+    """One request as a broker wrote it, to all brokers alike."""
+    values = {"target": "orders", "details": {"broker": broker, "perm": "6"}} | others
+    return Change(who="", way=Way.REMOTING, address="10.0.0.3", action="topic created or changed", at=at, **values)
+
+
+async def test_requests_of_other_hours_are_other_lines_where_a_trail_follows_another(log_in: Client) -> None:
+    now = timezone.now()
+    hours = [now - timedelta(hours=back) for back in (3, 2, 1)]
+    near = [now - timedelta(seconds=back) for back in (9, 3)]
+    await sync_to_async(append)([
+        *(asked_at("a", at) for at in hours),
+        *(asked_at("b", at + timedelta(seconds=1)) for at in hours[:2]),  # it was away an hour ago
+        asked_at("c", near[0], target="near"), *(asked_at("d", at, target="near") for at in near),
+    ])  # fmt: skip
+    client = await log_in("operator")
+    page = (await client.get("/audit?q=orders")).content.decode()
+    assert re.findall(r"no. ([\d, ]+)<", page) == ["5, 2", "4, 1", "3"]
+    page = (await client.get("/audit?q=near")).content.decode()
+    assert re.findall(r"no. ([\d, ]+)<", page) == ["8", "7, 6"], "with the nearest in time"
+
+
+async def test_a_request_about_each_broker_itself_is_one_line(log_in: Client) -> None:
+    """A change of settings names no topic: its target is the broker that wrote it."""
+    now = timezone.now()
+    await sync_to_async(append)([asked_at(name, now, target=name) for name in ("a", "b")])
+    await sync_to_async(append)([asked_at("c", now, target="a")])
+    page = (await (await log_in("operator")).get("/audit")).content.decode()
+    assert re.findall(r"no. ([\d, ]+)<", page) == ["3", "2, 1"]
+    assert "2 brokers" in page and "<code>a, b</code>" in page and "<b>b</b>" not in page
+
+
+async def test_a_line_is_whole_where_a_page_ends_within_it(log_in: Client) -> None:
+    now = timezone.now()
+    await sync_to_async(append)([
+        asked_at("x", now, target="last"), *(asked_at(name, now) for name in ("a", "b", "c")),
+        *(asked_at("x", now, target=f"t{number}") for number in range(PAGE_ENTRIES - 1)),
+    ])  # fmt: skip
+    page = (await (await log_in("operator")).get("/audit")).content.decode()
+    numbers = re.findall(r"no. ([\d, ]+)<", page)
+    assert len(numbers) == PAGE_ENTRIES and numbers[-1] == "4, 3, 2"
 
 
 async def test_the_page_says_whether_the_chain_is_whole(log_in: Client) -> None:
