@@ -156,6 +156,7 @@ class GroupCalls:
             modes={topic: mode for _, found in leases for topic, mode in sorted(found.modes.items())},
             leases=_oldest(leases),
             in_flight=sum(found.total for _, found in leases),
+            is_broadcasting=is_broadcasting,
         )
 
     async def stacks(self, group: str, client_id: str) -> str:

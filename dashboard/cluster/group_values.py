@@ -144,6 +144,7 @@ class GroupDetail:
     modes: Mapping[str, str] = field(default_factory=dict)  # topic to POP or PULL, where brokers say it
     leases: tuple[InFlight, ...] = ()  # the oldest
     in_flight: int = 0
+    is_broadcasting: bool = False  # then brokers know no places; message_model is that of the last heartbeat alone
 
     @property
     def is_partial(self) -> bool:

@@ -87,7 +87,7 @@ def _held(loads: Sequence[MemberLoad]) -> Iterator[Check]:
 
 
 def _without_owner(detail: GroupDetail, loads: Sequence[MemberLoad]) -> Iterator[Check]:
-    if not loads or not all(load.has_answered for load in loads) or detail.message_model == "BROADCASTING":
+    if not loads or not all(load.has_answered for load in loads):
         return
     alone = [queue for queue in detail.queues if not queue.owner and queue.lag and not queue.is_retry]
     if alone:

@@ -92,7 +92,7 @@ def quarrel() -> ConsumerConnection:
 
 
 async def test_one_member_that_broadcasts_hides_no_lag_of_the_others(
-    users: Users, gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
+    log_in: Client, gateway: Gateway, make_topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await group_with_lag(gateway, make_topic, "rest-mixed")
 
@@ -100,11 +100,14 @@ async def test_one_member_that_broadcasts_hides_no_lag_of_the_others(
         return quarrel()
 
     monkeypatch.setattr(ClientAdmin, "consumers_at", told)
-    api = await api_for(users["reader"], "read")
+    browser = await log_in("reader")
+    api = await api_for(await User.objects.aget(role=Role.READER), "read")
     [group] = (await api.call("get", "/groups?q=rest-mixed"))[1]["items"]
     assert (group["is_broadcasting"], group["lag"], group["members"], group["disagrees"]) == (False, 3, 1, True)
     whole = (await api.call("get", "/groups/rest-mixed"))[1]
     assert (whole["lag"], len(whole["queues"])) == (3, 1)
+    page = (await browser.get("/group/rest-mixed")).content.decode()
+    assert 'data-cell="c lag"' in page, "in the table of members, too"
 
 
 def test_a_group_broadcasts_only_where_all_brokers_that_know_members_say_so() -> None:

@@ -70,6 +70,11 @@ def test_members_at_work_tell_why(loads: list[MemberLoad], title: str, evidence:
     assert bool(check.link_text) is (title == "A message has been in progress")
 
 
+def test_one_member_that_broadcasts_hides_no_queue_that_nobody_holds() -> None:
+    mixed = group(queue(0), queue(1, owner=None), message_model="BROADCASTING")
+    assert "1 queue without an owner" in titles(mixed, STEADY, *TWO)
+
+
 def test_queues_and_rates_tell_why() -> None:
     assert titles(group(clients=()), replace(STEADY, members=0)) == ["The group has no members"]
     assert titles(group(queue(0), queue(1, owner=None)), STEADY, *TWO) == ["1 queue without an owner"]
