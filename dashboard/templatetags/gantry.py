@@ -22,6 +22,7 @@ from dashboard.cluster import units
 from dashboard.forms.rest_bodies import BODIES, values_of
 from dashboard.forms.shell_commands import admin_line, curl_line, rest_line, topic_body, topic_words
 from dashboard.language.told import told_in_words
+from dashboard.latency.figures import bound_in_words
 from dashboard.status.metric import Metric, Metrics
 from dashboard.status.words import disk_in_words, in_words
 
@@ -29,6 +30,7 @@ register = template.Library()
 
 for _name in ("count", "rate", "size", "percent", "mark", "duration", "milliseconds"):
     register.filter(_name, getattr(units, _name))
+register.filter("bound_in_words", bound_in_words)
 
 
 @register.simple_tag

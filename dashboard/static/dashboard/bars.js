@@ -7,7 +7,7 @@
   const BAR_PX_MAX = 72, COLOURS = 9, TIP_ROWS = 10, TABLE_ROWS = 500, LEAST_SHOWN = 3;
   const SIDE_PX_MIN = 3;                            // bars side by side that are thinner are drawn as lines
   const thin = (number) => number.toLocaleString("en", { maximumFractionDigits: 1 }).replaceAll(",", "\u202f");
-  const duration = (seconds) => (seconds < 60 ? window.gantryTimes.lasting(+seconds.toFixed(seconds < 10 ? 1 : 0), "s") : seconds < 3600 ? window.gantryTimes.lasting(+(seconds / 60).toFixed(1), "min") : seconds < 4 * 86400 ? window.gantryTimes.lasting(+(seconds / 3600).toFixed(1), "h") : window.gantryTimes.lasting(+(seconds / 86400).toFixed(seconds < 1e7 ? 1 : 0), "d")).replaceAll(" ", "\u202f");
+  const { duration } = window.gantryTimes;
   // How an axis and a tip say a value of each kind of column (appliance/reports/catalogue.py).
   const SAID = {
     bytes: (value) => window.gantrySize(value),

@@ -2,11 +2,14 @@
 "use strict";
 (() => {
   const LEFT = 54, LINE = 15, TOP = 8;
+  // From so many milliseconds on a step is a whole minute, hour or day.
+  const OF_TIME = [[50 * 3600e3, 86400e3], [50 * 60e3, 3600e3], [50e3, 60e3]];
+  const thin = (number) => number.toLocaleString("en").replaceAll(",", "\u202f");
   const niceMax = (value, unit) => {
     let scale = 1;
     value = Math.max(value, isBytes(unit) ? 1024 : 1);  // half a byte has no label of its own
     if (isBytes(unit)) while (value / scale >= 1024) scale *= 1024;
-    if (unit === "ms" && value > 50000) scale = 60000;  // whole minutes
+    if (unit === "ms") scale = OF_TIME.find(([from]) => value > from)?.[1] ?? 1;
     const power = scale * 10 ** Math.floor(Math.log10(value / scale));
     return [1, 2, 4, 5, 10].find((step) => step * power >= value) * power;
   };
@@ -14,12 +17,14 @@
   const short = (value, unit) => {
     if (!Number.isFinite(value)) return "—";
     if (isBytes(unit)) return window.gantrySize(value, unit.slice(1));
-    if (unit === "ms" && value >= 1000) return window.gantryTimes.lasting(+(value / (value < 60000 ? 1000 : 60000)).toFixed(1), value < 60000 ? "s" : "min").replaceAll(" ", "\u202f");
+    if (unit === "ms" && value >= 1000) return window.gantryTimes.duration(value / 1000);
     if (unit === "ms") return `${+value.toFixed(value < 10 ? 1 : 0)}\u202fms`;
     if (value >= 1e6) return `${+(value / 1e6).toFixed(1)}M`;
     if (value >= 10000) return `${+(value / 1e3).toFixed(0)}k`;
-    return value >= 10 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f") : `${+value.toFixed(1)}`;
+    return value >= 10 ? thin(Math.round(value)) : `${+value.toFixed(1)}`;
   };
+  // A percentile is the most that it took: 200 s, not 3.3 min, as dashboard/latency/figures.py says it.
+  const exact = (value, unit) => (unit === "ms" && value >= 60000 ? window.gantryTimes.lasting(thin(Math.floor(value / 1000)), "s").replaceAll(" ", "\u202f") : short(value, unit));
   const escaped = (text) => text.replace(/[&<>"]/g, (char) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[char]);
   const stamp = (at) => window.gantryTimes.text(`${new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`);
   const labels = (at, span) => window.gantryTimes.axis(at, span > 172800 ? 5 : 11, span > 172800 ? 10 : 16);
@@ -113,7 +118,7 @@
       if (index === null) return;
       const point = this.points[index];
       const marks = this.marks.filter(([at]) => at >= point[0] && at < point[0] + this.step).map(([, text]) => text);
-      this.tip.textContent = [stamp(point[0]), ...this.lines.map(([name], line) => `${name} ${short(point[line + 1], this.unit)}`), ...marks.slice(0, 2)].join("  ");
+      this.tip.textContent = [stamp(point[0]), ...this.lines.map(([name], line) => `${name} ${exact(point[line + 1], this.unit)}`), ...marks.slice(0, 2)].join("  ");
       this.tip.style.left = `${Math.min(Math.max(0, this.x(point[0]) + 10), this.width - this.tip.offsetWidth)}px`;
     }
   }

@@ -133,6 +133,12 @@
   const both = (at) => { const utc = partsOf(at, 0), local = partsOf(at, offsetAt(at)); return `${whole(utc)}, ${local.day === utc.day ? whole(local).slice(11) : whole(local)}`; };
   // How long, as dashboard/cluster/units.py says it; with a unit of its own also "2.5 h".
   const lasting = (count, unit) => interpolate({ s: gettext("%(count)s s"), min: gettext("%(count)s min"), h: gettext("%(count)s h"), d: gettext("%(count)s d") }[unit], { count }, true);
+  // The same on axes and bars, in one unit.
+  const duration = (seconds) => {
+    const [each, unit] = seconds < 60 ? [1, "s"] : seconds < 3600 ? [60, "min"] : seconds < 4 * 86400 ? [3600, "h"] : [86400, "d"];
+    const digits = (each === 1 && seconds >= 10) || seconds >= 1e7 ? 0 : 1;
+    return lasting(+(seconds / each).toFixed(digits), unit).replaceAll(" ", "\u202f");
+  };
   const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
   // Bytes, as gantrymq/byte_size.py says them; each: what follows the unit, "/s" for a rate.
   window.gantrySize = (value, each = "") => {
@@ -141,7 +147,7 @@
     while (Math.abs(value) >= 1023.5 && power < UNITS.length - 1) { value /= 1024; power += 1; }
     return `${value.toFixed(!power || Math.abs(value) >= 99.95 ? 0 : 1)}\u202f${UNITS[power]}${each}`;
   };
-  window.gantryTimes = { axis, axisZones, both, isShown, lasting, mode, offsetAt, put, showAll, text, zone: ZONE, zoneName };
+  window.gantryTimes = { axis, axisZones, both, duration, isShown, lasting, mode, offsetAt, put, showAll, text, zone: ZONE, zoneName };
   showAll(document);
   showClocks();
   new MutationObserver((changes) => {
