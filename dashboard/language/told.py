@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from django.utils.translation import gettext_noop
 
 from dashboard.language.sentences import Sentence, gettext, joined
 
+DEPTH_MAX = 8  # of sentences within sentences; each is said once more with the one around it
 _NUMBER, _SIZE, _MOMENT = r"-?[\d,]+", r"[\d.,]+ \w+", r"[\d: -]+"
+_ONE = r"(?:(?!; ).)+"  # not a sentence before it, too
 # What stands for %(name)s.
 _VALUES = {
     "address": r"address unknown|\S+",
@@ -44,7 +47,7 @@ _VALUES = {
     "names": r"\S+(?:, \S+)*",
     "offset": _NUMBER,
     "own": r"\S+",
-    "rival": ".+",
+    "rival": _ONE,
     "room": _SIZE,
     "seconds": r"[\d.e+]+",
     "signal": r"SIG\w+|signal \d+",
@@ -52,7 +55,7 @@ _VALUES = {
     "slave": r"\S+",
     "store": r"\S+",
     "time": _MOMENT,
-    "who": ".+",
+    "who": _ONE,
     "why": ".+",
 }
 _SAID = (
@@ -235,28 +238,32 @@ def _pattern_of(text: str) -> str:
 _KNOWN = {re.compile(_pattern_of(text)): text for text in _SAID} | {
     re.compile(pattern): text for pattern, text in _SAID_OTHERWISE.items()
 }
+_OWN_MAX = max(text.count("; ") for text in _SAID)
 _NEXT_MEMBER = re.compile(r"; (?=member \d+ \()")  # where a reason ends, which can be any text
 
 
-def told_in_words(told: str) -> str:
+def told_in_words(told: str, depth: int = 0) -> str:
     """The sentence in the language of the page, as are sentences among its values, and those that a semicolon joins;
-    what is not known is shown as it came.
+    what is not known, or too deep within others, is shown as it came.
     """
-    parts = [part for of_one in _NEXT_MEMBER.split(told) for part in _parts_of(of_one)]
+    if depth > DEPTH_MAX:
+        return told
+    parts = [part for of_one in _NEXT_MEMBER.split(told) for part in _parts_of(of_one, depth)]
     return joined(parts, "; ") if any(isinstance(part, Sentence) for part in parts) else told
 
 
-def _parts_of(told: str) -> Iterator[str]:
+def _parts_of(told: str, depth: int) -> Iterator[str]:
     while told:
-        if known := _sentence_of(told):  # a sentence can have a semicolon of its own
-            yield known
-            return
-        first, _, told = told.partition("; ")
-        yield _sentence_of(first) or first
+        ends = [found.start() for found in islice(re.finditer("; ", told), _OWN_MAX + 1)]
+        for end in (len(told), *reversed(ends)):  # a sentence can have a semicolon of its own
+            if known := _sentence_of(told[:end], depth):
+                break
+        yield known or told[:end]
+        told = told[end + 2 :]
 
 
-def _sentence_of(told: str) -> Sentence | None:
+def _sentence_of(told: str, depth: int) -> Sentence | None:
     for pattern, text in _KNOWN.items():
         if found := pattern.fullmatch(told):
-            return gettext(text) % {name: told_in_words(value) for name, value in found.groupdict().items()}
+            return gettext(text) % {name: told_in_words(value, depth + 1) for name, value in found.groupdict().items()}
     return None

@@ -10,7 +10,7 @@ import pytest
 from django.utils import translation
 
 from dashboard.language.choice import PLAIN
-from dashboard.language.sentences import again
+from dashboard.language.sentences import again, joined
 from dashboard.language.told import told_in_words
 from gantrymq.client.admin import apache_master, promotion, succession
 from tests.source_files import ROOT
@@ -65,3 +65,18 @@ def test_each_obstacle_is_said_in_the_language_of_the_page(obstacle: str) -> Non
         assert known == obstacle
     with translation.override("zh-hans"):
         assert again(known) != obstacle
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+def test_obstacles_together_are_each_said_in_the_language_of_the_page(obstacle: str) -> None:
+    with translation.override("zh-hans"):
+        for other in OBSTACLES:
+            apart = [told_in_words(obstacle), told_in_words(other)]
+            assert str(told_in_words(f"{obstacle}; {other}")) == str(joined(apart, "; ")), other
+
+
+def test_obstacles_within_one_another_without_end_are_shown() -> None:
+    deep = "1 is not copying: " * 20_000
+    with translation.override("zh-hans"):
+        shown = told_in_words(deep)
+    assert shown.endswith("1 is not copying: ") and shown != deep
