@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from dashboard.alerts.kinds import KINDS, name_in_words
-from dashboard.language.sentences import joined
+from dashboard.language.sentences import gettext, joined
 
 ADOPTED_S = 60.0  # after a start everything that is watched is looked at again within this time
 
@@ -56,8 +56,10 @@ class Alert:
     is_told: bool = False
     stays_until: float = 0.0
     last: str = ""
+    is_unknown: bool = False  # for so long that `last` is no more what shows it now
 
     @property
     def present(self) -> str:
         """What shows it now, as far as it was looked at since it opened, or since a restart."""
-        return self.last or self.text
+        last = self.last or self.text
+        return gettext("not known now; last known: %(last)s") % {"last": last} if self.is_unknown else last

@@ -357,9 +357,9 @@ PRESETS = (
 )
 
 
-def is_named_by_its_kind(name: str, kind: str) -> bool:
+def is_named_by_its_kind(name: str, kind: str, threshold: float) -> bool:
     """Whether the name says the condition already: a preset's, as it was made."""
-    return any((name, kind) == (preset.name, preset.kind) for preset in PRESETS)
+    return any((name, kind, threshold) == (preset.name, preset.kind, preset.threshold) for preset in PRESETS)
 
 
 def name_in_words(name: str) -> str:

@@ -1,7 +1,7 @@
 """Which alerts of rules are open. Pure: given the readings of each second, it says what opens and what is over.
 
 A value has to be beyond the threshold for `for_s` before an alert opens, and beyond `clear` for `clear_s` before it is
-over. A value that is not known changes nothing.
+over. A value that is not known changes nothing, and after GONE_S the alert says that it is not.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dashboard.alerts.alert import ADOPTED_S, Alert, Rule
-from dashboard.alerts.kinds import KINDS, Causes, Kind, Levels, Readings
+from dashboard.alerts.kinds import GONE_S, KINDS, Causes, Kind, Levels, Readings
 from dashboard.language.sentences import gettext, joined
 from dashboard.status.check import Check
 
@@ -84,9 +84,11 @@ class RuleAlerts:
     def _note_rule(self, rule: Rule, kind: Kind, readings: Readings, now: float) -> None:
         for subject, value in readings.items():
             key = rule.pk, subject
-            if value is None or not rule.is_about(subject):
-                continue
             alert = self.open.get(key)
+            if value is None or not rule.is_about(subject):
+                if alert is not None:
+                    alert.is_unknown = now - max(alert.seen_at, alert.stays_until) >= GONE_S
+                continue
             if alert is not None and self._is_worse(rule, alert):
                 self._end(key, alert, now)  # acknowledged or not: what is worse now is another alert
                 self._begin(key, rule, kind, value, now)
@@ -132,7 +134,7 @@ class RuleAlerts:
         self.open[key] = Alert(rule, key[1], self._level(rule, key[1]), rule.title_of(key[1]), text, began, now)
 
     def _go_on(self, alert: Alert, rule: Rule, kind: Kind, value: float, now: float) -> None:
-        alert.seen_at, alert.last = now, self._text(rule, alert.subject, kind, value)
+        alert.seen_at, alert.last, alert.is_unknown = now, self._text(rule, alert.subject, kind, value), False
         is_clear = not kind.is_beyond(value, rule.threshold) and (
             value >= rule.clear if kind.is_below else value <= rule.clear
         )

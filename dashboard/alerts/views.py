@@ -171,7 +171,7 @@ def _facts(row: AlertRule) -> dict[str, Any]:
 
 def _condition(row: AlertRule) -> str:
     """In words, "" where the rule's name says it already."""
-    if is_named_by_its_kind(row.name, row.kind):
+    if is_named_by_its_kind(row.name, row.kind, row.threshold):
         return ""
     return KINDS[row.kind].words if row.kind in KINDS else row.kind
 

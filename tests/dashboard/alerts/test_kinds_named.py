@@ -6,7 +6,7 @@ import json
 
 from appliance.cli.admin.rest.table import CALLS
 from appliance.settings.alert_names import ChannelKind, RuleKind, RuleLevel
-from dashboard.alerts.kinds import KINDS, PRESETS
+from dashboard.alerts.kinds import KINDS, PRESETS, is_named_by_its_kind
 from dashboard.alerts.schemas import LEVELS
 from dashboard.api.operations import api
 from dashboard.cluster.group_values import GroupSummary
@@ -31,6 +31,12 @@ def test_the_page_of_alerts_has_the_rules_that_are_on_from_the_start() -> None:
     first, _, _ = page.partition("\n\nChange them")
     rows = [line.split("|")[1].strip() for line in first.splitlines() if line.startswith("| ")]
     assert sorted(row.lower() for row in rows[1:]) == sorted(preset.name.lower() for preset in PRESETS)
+
+
+def test_the_name_of_a_preset_says_no_condition_that_was_changed() -> None:
+    disk = next(preset for preset in PRESETS if preset.kind == RuleKind.DISK_USED)
+    assert is_named_by_its_kind(disk.name, disk.kind, disk.threshold)
+    assert not is_named_by_its_kind(disk.name, disk.kind, 90.0), "“75 %” is not true of it any more"
 
 
 def test_rest_and_the_shell_take_every_kind() -> None:

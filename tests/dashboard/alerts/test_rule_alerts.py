@@ -85,6 +85,20 @@ def test_it_is_over_when_it_was_clear_for_long_enough() -> None:
     assert [alarm.ended_at for alarm in book.ended] == [80]
 
 
+def test_an_open_alert_says_that_its_value_is_not_known_now() -> None:
+    """A forecast of a disk was shown for an hour after it was known last."""
+    book = RuleAlerts()
+    told(book, FULL, {"a": 5.0}, 0)
+    told(book, FULL, {"a": 3.85}, 10)
+    [alarm] = book.open.values()
+    told(book, FULL, {"a": None}, 11, 10 + GONE_S - 1)
+    assert alarm.present.startswith("3\u202fh 51\u202fmin;"), "one look without it says nothing"
+    told(book, FULL, {"a": None}, 10 + GONE_S)
+    assert alarm.present.startswith("not known now; last known: 3\u202fh 51\u202fmin;")
+    told(book, FULL, {"a": 2.0}, 11 + GONE_S)
+    assert alarm.present.startswith("2\u202fh;") and list(book.open.values()) == [alarm]
+
+
 def test_what_is_not_known_neither_rings_nor_ends() -> None:
     book = RuleAlerts()
     assert told(book, BEHIND, {"g": None}, 0, 100) == []
