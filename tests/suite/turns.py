@@ -36,6 +36,7 @@ EXPENSIVE = (
     "deploy/test_scripts.py::test_one_command_installs_and_serves_and_the_next_start_is_quick",
     "deploy/test_scripts.py::test_what_can_not_compile_the_fast_path_says_so_and_goes_on",
     "deploy/test_scripts.py::test_what_few_settings_need_is_installed_beside_the_rest",
+    "deploy/test_service.py::test_lintian_finds_nothing_and_each_override_is_needed",
     "deploy/test_service.py::test_the_package_is_installed_serves_and_is_upgraded_removed_and_purged",
     "deploy/test_upgrade.py::test_a_way_back_from_half_a_checkout_that_was_killed_is_ended_too",
     "deploy/test_upgrade.py::test_a_way_back_that_was_killed_is_ended_by_the_same_command",
