@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from tests.conftest import missing, require_tool
 from tests.deploy.bare_root import BareRoot
 from tests.docs.shell_lines import LINES
 from tests.interop.clients import JavaClient
+from tests.interop.podman import Podman
 from tests.visitor import Visitor, first_run_token
 from tests.waiting import wait_until
 
@@ -249,56 +251,35 @@ def look_around(gantry: RunningAppliance) -> None:
     live.close()
 
 
-class Podman:
-    """Docker's commands, with images and containers of its own in a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        for tool in ("podman", "runc"):
-            require_tool(tool, "it makes the image and runs it")
-        settings = folder / "containers.conf"
-        settings.write_text("[containers]\ndefault_ulimits = []\n")  # more than a machine may allow
-        self._environment = os.environ | {"CONTAINERS_CONF": str(settings)}
-        places = (f"--root={folder / 'images'}", f"--runroot={folder / 'run'}", "--storage-driver=vfs")
-        self._command = ("podman", *places, "--cgroup-manager=cgroupfs", "--runtime=runc")
-
-    def __call__(self, *words: str | Path, needs: bool = True) -> subprocess.CompletedProcess[str]:
-        command = [*self._command, *words]
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0 or not needs, (words, done.stdout, done.stderr)
-        return done
+@pytest.fixture
+def podman() -> Iterator[Podman]:
+    with tempfile.TemporaryDirectory(prefix="podman-", dir="/tmp") as folder:  # pytest's is too long for Podman
+        made = Podman(Path(folder))
+        yield made
+        made.close()
 
 
 def test_the_pages_command_builds_an_image_and_it_serves_as_the_compose_file_confines_it(
-    file: Path, tmp_path: Path
+    file: Path, podman: Podman, tmp_path: Path
 ) -> None:
     """Without Docker and a registry: Podman reads the same Dockerfile, and its Debian is of this machine's packages."""
-    podman, debian, packed = Podman(tmp_path), BareRoot(tmp_path / "debian", "apt"), tmp_path / "debian.tar"
+    debian, packed = BareRoot(tmp_path / "debian", "apt"), tmp_path / "debian.tar"
     (first,) = re.findall(r"^FROM (\S+)$", (CONTAINER / "Dockerfile").read_text(), re.MULTILINE)
     subprocess.run(["tar", "--create", f"--file={packed}", f"--directory={debian.path}", "."], check=True)
     podman("import", packed, f"docker.io/library/{first}")
+    podman.require_containers(first)
     (line,) = (line.command for line in LINES if line.command.startswith("docker build "))
     podman("build", "--pull=never", "--layers=false", "--format=docker", "--isolation=chroot", *shlex.split(line)[2:])
     service = yaml.safe_load((CONTAINER / "compose.yaml").read_text())["services"]["gantrymq"]
     confined = [f"--cap-drop={name}" for name in service["cap_drop"]]
     confined += [f"--security-opt={name}" for name in service["security_opt"]]
     confined += [f"--tmpfs={path}" for path in service["tmpfs"]] + ["--read-only"] * service["read_only"]
-    podman("run", "--detach", "--name=one", "--network=none", "--ulimit=host", *confined,
-           "--env=GANTRY_ADVERTISE=127.0.0.1", service["image"], *service["command"])  # fmt: skip
-    try:
-        wait_until(lambda: podman("healthcheck", "run", "one", needs=False).returncode == 0)
-        for role, port in ("namesrv", 9876), ("broker", 10911), ("proxy", 8081):
-            podman("exec", "one", "gantry", "ready", role, f"127.0.0.1:{port}")
-        assert podman("exec", "one", "id", "-u").stdout == "10001\n"
-        assert podman("exec", "one", "touch", "/usr/bin/more", needs=False).returncode != 0
-        podman("stop", "--time=120", "one")
-        assert podman("logs", "one").stdout.endswith("nothing is lost.\n")
-    finally:
-        podman("rm", "--force", "--volumes", "one")
+    confined += ["--env=GANTRY_ADVERTISE=127.0.0.1"]
+    podman("run", "--detach", "--name=one", "--ulimit=host", *confined, service["image"], *service["command"])
+    wait_until(lambda: podman("healthcheck", "run", "one", needs=False).returncode == 0)
+    for role, port in ("namesrv", 9876), ("broker", 10911), ("proxy", 8081):
+        podman("exec", "one", "gantry", "ready", role, f"127.0.0.1:{port}")
+    assert podman("exec", "one", "id", "-u").stdout == "10001\n"
+    assert podman("exec", "one", "touch", "/usr/bin/more", needs=False).returncode != 0
+    podman("stop", "--time=120", "one")
+    assert podman("logs", "one").stdout.endswith("nothing is lost.\n")
