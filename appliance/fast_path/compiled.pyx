@@ -39,7 +39,7 @@ from answers cimport (
 )
 from batch_body cimport PROPERTIES_BYTES_MAX, cut_batch
 from bytes_in_order cimport get32, get64, put32, put64
-from crc32 cimport gantry_crc32_update, gantry_crc32_update_by_tables
+from crc32 cimport gantry_crc32_is_by_tables, gantry_crc32_update, gantry_crc32_update_by_tables
 from headers cimport BINARY_HEADER, JSON_HEADER, Header, scan_binary, scan_json
 from index_file cimport Entry, IndexFile, hash_keys, put_entries
 from log_file cimport WRITTEN_BYTES_MIN, put_into_map, write_all, write_to_file, zero_ahead
@@ -86,6 +86,7 @@ from sha1 cimport (
     gantry_hmac_sha1_by_words,
     gantry_hmac_sha1_key,
     gantry_is_same_text,
+    gantry_sha1_is_by_words,
     gantry_sha1_text,
 )
 from signed cimport SignedFields, find_signed, has_hidden_stamp, put_signed
@@ -172,6 +173,12 @@ def crc32_by_tables(data, uint32_t value=0):
         return gantry_crc32_update_by_tables(value, <const uint8_t*> view.buf, <size_t> view.len)
     finally:
         PyBuffer_Release(&view)
+
+
+def slow_ways():
+    """What is computed without this processor's instructions for it: for tests."""
+    ways = {"CRC-32": gantry_crc32_is_by_tables(), "SHA-1": gantry_sha1_is_by_words()}
+    return [name for name, is_slow in ways.items() if is_slow]
 
 
 def hmac_sha1(blocks, bytes content not None, bytes body not None, *, by_words=False):

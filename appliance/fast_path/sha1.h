@@ -112,12 +112,14 @@ static GantrySha1Way gantry_sha1_way = gantry_sha1_by_words;
 
 __attribute__((constructor)) static void gantry_sha1_start(void) {
 #ifdef GANTRY_SHA1_X86
-    unsigned a, b, c, d;
-    __builtin_cpu_init();
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & 1u << 29 && __builtin_cpu_supports("sse4.1"))
+    unsigned a, b, c, d; /* not __builtin_cpu_supports, see crc32.h */
+    if (__get_cpuid(1, &a, &b, &c, &d) && c & bit_SSE4_1 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_SHA)
         gantry_sha1_way = gantry_sha1_by_sha_ni;
 #endif
 }
+
+/* Whether this processor has no better way: for tests. */
+static inline int gantry_sha1_is_by_words(void) { return gantry_sha1_way == gantry_sha1_by_words; }
 
 /* Work in a key: 64 bytes each, with the inner and with the outer padding. */
 static inline void gantry_hmac_sha1_key(GantryHmacKey *key, const uint8_t *inner, const uint8_t *outer) {

@@ -27,5 +27,6 @@ cdef extern from "sha1.h" nogil:
         size_t second_size,
         uint8_t *digest,
     )
+    bint gantry_sha1_is_by_words()
     void gantry_sha1_text(const uint8_t *digest, uint8_t *text)
     int gantry_is_same_text(const uint8_t *one, const uint8_t *other, size_t count)

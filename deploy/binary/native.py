@@ -13,6 +13,9 @@ from deploy.binary.parts import LOCK, BuildError, read_lock, run
 from deploy.lock_file import LOCKS
 
 TARGET = "x86_64-linux-gnu.2.28"
+# Without zig's own runtime library: glibc's memcpy is chosen by the processor, and what only the library has, such as
+# __builtin_cpu_supports (its one says no to everything), is an error then. Without frame pointers, as gcc compiles.
+FLAGS = ("-rtlib=none", "-fomit-frame-pointer")
 UNWINDER = "libgcc_s.so.1"
 # The names that extension modules written in Rust ask this library for, under the versions that they have in GCC's own.
 UNWINDER_NAMES = """
@@ -59,7 +62,7 @@ def add_fast_path(kept: Kept, tree: Path, packages: Path) -> None:
     ship = "import pathlib, sys; from appliance.fast_path.build import ship; ship(pathlib.Path(sys.argv[1]))"
     run(
         [python_of(tree), "-P", "-B", "-c", ship, packages / "appliance" / "fast_path"],
-        PYTHONPATH=f"{packages}:{cython}", CC=shlex.join([str(_zig()), "cc", "-target", TARGET, "-s"]),
+        PYTHONPATH=f"{packages}:{cython}", CC=shlex.join([str(_zig()), "cc", "-target", TARGET, "-s", *FLAGS]),
         **_own_cache(kept),
     )  # fmt: skip
 

@@ -20,6 +20,7 @@ import yaml
 from appliance.bench.maven import ToolError
 from gantrymq import Message, SendStatus, SyncAdminClient, SyncProducer
 from gantrymq.remoting.admin_bodies import TopicConfig
+from tests.appliance.fast_path.compiling import slow_ways_here
 from tests.appliance_process import START_CPU_S, RunningAppliance
 from tests.conftest import missing, require_tool
 from tests.deploy.bare_root import BareRoot
@@ -173,6 +174,15 @@ def test_the_machines_libraries_load_beside_its_packages(machine: Machine) -> No
     words = "import pydantic_core, ctypes; ctypes.CDLL('libstdc++.so.6')"
     done = subprocess.run([tree / "bin" / "python3", "-c", words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_its_fast_path_computes_by_this_processors_instructions(machine: Machine) -> None:
+    """The compiler of the file, and the libraries that it brings, are others than a checkout's."""
+    machine.run("version")
+    (tree,) = (path for path in machine.trees.iterdir() if path.is_dir())
+    words = "from appliance.fast_path.loader import load; print(load().slow_ways())"
+    done = subprocess.run([tree / "bin" / "python3", "-P", "-c", words], capture_output=True, text=True, check=False)
+    assert done.stdout == f"{slow_ways_here()}\n", done.stderr
 
 
 def test_it_starts_without_a_network_and_a_killed_start_goes_on(machine: Machine) -> None:

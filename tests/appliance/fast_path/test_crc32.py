@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.appliance.fast_path.compiling import slow_ways_here
 from tests.bounded import bounded
 
 BYTES = random.Random(1).randbytes(1 << 20)
@@ -40,6 +41,10 @@ def test_a_crc_goes_on_where_another_ended(compiled: ModuleType, way: str, parts
     for part in parts:
         value = getattr(compiled, way)(part, value)
     assert value == expected
+
+
+def test_all_that_this_processor_has_instructions_for_is_computed_by_them(compiled: ModuleType) -> None:
+    assert compiled.slow_ways() == slow_ways_here()
 
 
 def test_what_is_no_row_of_bytes_is_refused(compiled: ModuleType) -> None:
