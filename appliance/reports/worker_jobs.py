@@ -2,12 +2,13 @@
 
 A job is a DataFrame with a partition for each value; nothing here needs more than Spark Connect has. A worker may die
 of reasons that pass: no memory, a machine so loaded that a worker does not start in time, an executor that goes. Spark
-itself repeats a task only on a cluster. So where a job fails, each value gets its own, which is repeated after longer
-and longer pauses: what precedes a value that always fails is not lost.
+itself repeats a task only on a cluster. So a job is repeated, after longer and longer pauses; from the third try on,
+each value has its own: what precedes a value that always fails is not lost.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import pickle
 import re
@@ -25,6 +26,7 @@ from appliance.reports.errors import WorkersFailed
 logger = logging.getLogger(__name__)
 
 PAUSES_S = (1.0, 5.0, 20.0, 60.0)
+TRIES_TOGETHER = 2
 
 Value = TypeVar("Value")
 Result = TypeVar("Result")
@@ -38,27 +40,30 @@ def run_on_workers(
     function: Callable[[Value], Result],
     values: Sequence[Value],
     *,
+    may_begin: Callable[[], bool] = lambda: True,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Result]:
     """Yield function(value) for each, in their order, each computed by a task.
 
+    Where they have to be computed one by one, `may_begin` is asked before each; with its first no, this ends.
     Raises WorkersFailed for the first value whose tries are used up.
     """
-    try:
-        results = _job(spark, function, values)
-    except (Py4JJavaError, PySparkException) as failure:
-        _wait(failure, PAUSES_S[0], sleep)
-    else:
-        yield from results
-        return
-    for value in values:
+    for pause_s in PAUSES_S[:TRIES_TOGETHER]:
+        try:
+            results = _job(spark, function, values)
+        except (Py4JJavaError, PySparkException) as failure:
+            _wait(failure, pause_s, sleep)
+        else:
+            yield from results
+            return
+    for value in itertools.takewhile(lambda _: may_begin(), values):
         yield _patiently(spark, function, value, sleep)
 
 
 def _patiently(
     spark: SparkSession, function: Callable[[Value], Result], value: Value, sleep: Callable[[float], None]
 ) -> Result:
-    for pause_s in (*PAUSES_S[1:], None):
+    for pause_s in (*PAUSES_S[TRIES_TOGETHER:], None):
         try:
             return _job(spark, function, [value])[0]
         except (Py4JJavaError, PySparkException) as failure:

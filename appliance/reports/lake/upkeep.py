@@ -118,6 +118,14 @@ def keep_up(tables: Sequence[Table], *, days: float, size_bytes: int, until: flo
         logger.info("the lake is being written", extra={"event": "report_lake_busy", "why": str(busy)})
 
 
+def make_room(tables: Sequence[Table], *, days: float, size_bytes: int) -> None:
+    """What of keep_up() a full disk has room for. Files go first: to take old ones out, a commit needs some bytes."""
+    for table in tables:
+        with table.writing():
+            clear(table)
+    expire(tables, days=days, size_bytes=size_bytes)
+
+
 def _as_tasks_write(table: Table) -> WriterProperties:
     """The encodings of range_reader.py: without them merged files are twice as large."""
     from deltalake import ColumnProperties, WriterProperties

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 RANGE_BYTES = 128 << 20  # a task's rows are sorted in memory: at most 1.4 million of the smallest
 RANGE_BYTES_MIN = 4 << 20  # less is not worth a task
-JOB_BYTES = 1 << 30  # as much as is committed at once: a killed run repeats no more, nor is one that is to pause late
+JOB_BYTES = 1 << 30  # more only where each core has one range: what a killed run repeats, or does before it pauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,14 +220,17 @@ class _Copy:
         if files[0].start > position:
             self._writer.lose(position, files[0].start)
             position = files[0].start
-        cores = max(1, self._limits.cores())
-        share = (self._end - position) // cores
+        share = (self._end - position) // max(1, self._limits.cores())
         range_bytes = min(self._limits.range_bytes, max(self._limits.range_bytes_min, share))
         ranges = ranges_of(files, position, self._end, range_bytes=range_bytes, uncut=self._uncut)
-        ranges_max = max(cores, min(2 * cores, JOB_BYTES // range_bytes))
-        while job := list(itertools.islice(ranges, ranges_max)):
+        while job := list(itertools.islice(ranges, self._ranges_max(range_bytes))):
             if not self._may_begin() or not self._take(job):
                 return
+
+    def _ranges_max(self, range_bytes: int) -> int:
+        """Of a job."""
+        cores = max(1, self._limits.cores())
+        return max(cores, min(2 * cores, JOB_BYTES // range_bytes))
 
     def _may_begin(self) -> bool:
         if self._limits.before_job is not None:
@@ -236,7 +239,8 @@ class _Copy:
 
     def _take(self, job: Sequence[LogRange]) -> bool:
         """Commit what comes back, in the order of the log. Returns whether what follows may be read as it was cut."""
-        for pieces, result in zip(job, run_on_workers(self._spark, self._copy, job), strict=True):
+        results = run_on_workers(self._spark, self._copy, job, may_begin=self._may_begin)
+        for pieces, result in zip(job, results, strict=False):  # it ends early when the time is up
             self._check_lost(result)
             self._writer.add(result.stretches)
             if result.broken is not None:

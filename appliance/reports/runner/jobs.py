@@ -24,11 +24,11 @@ from pyspark.sql import SparkSession
 
 from appliance.process.parent_death import ask_for_signal
 from appliance.reports.catalogue import FORECAST, REPORTS
-from appliance.reports.errors import ReportError
+from appliance.reports.errors import LakeFull, ReportError
 from appliance.reports.lake.lakes import MESSAGES, Lakes
 from appliance.reports.lake.reading import Gap
 from appliance.reports.lake.table import EXPIRED
-from appliance.reports.lake.upkeep import keep_up
+from appliance.reports.lake.upkeep import keep_up, make_room
 from appliance.reports.results import write_results
 from appliance.reports.runner.broker_folders import brokers_in
 from appliance.reports.runner.capacity import capacity
@@ -136,7 +136,8 @@ def ingest_all(
             logger.exception("broker not read", extra={"event": "report_broker_failed", "broker": broker.broker_name})
             failures.append(failure)
     if failures and not results:
-        _keep_up(lakes, spec, until=0)  # room for a full lake: what is old goes, and nothing is merged
+        if isinstance(failures[0], LakeFull):
+            _make_room(lakes, spec)
         raise failures[0]
     try:
         copy_samples(Path(spec.data), lakes)
@@ -152,6 +153,13 @@ def _keep_up(lakes: Lakes, spec: RunSpec, until: float) -> None:
         keep_up(lakes.every(), days=spec.lake_days, size_bytes=spec.lake_bytes, until=until)
     except ReportError:  # what is in the lake counts as before
         logger.exception("lake not compacted", extra={"event": "report_upkeep_failed"})
+
+
+def _make_room(lakes: Lakes, spec: RunSpec) -> None:
+    try:
+        make_room(lakes.every(), days=spec.lake_days, size_bytes=spec.lake_bytes)
+    except (ReportError, OSError):  # the run says that the lake is full
+        logger.exception("no room made in the lake", extra={"event": "report_upkeep_failed"})
 
 
 class _Progress:

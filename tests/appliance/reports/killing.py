@@ -38,7 +38,7 @@ LATER_MS = NOON + 100 * 24 * HOUR_MS
 
 def have_tasks_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a worker of Spark would do is done here, and every second range is committed."""
-    monkeypatch.setattr(ingest, "run_on_workers", lambda spark, function, values: [function(value) for value in values])
+    monkeypatch.setattr(ingest, "run_on_workers", lambda spark, function, values, **_: map(function, values))
     monkeypatch.setattr(writer, "COMMIT_BYTES", 2 * RANGE_BYTES)
 
 
