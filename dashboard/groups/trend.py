@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import StrEnum
 
@@ -16,7 +17,9 @@ HISTORY_MAX = 24  # looks that a sparkline has
 HISTORY_EACH_S = 5.0
 TREND_S = 60.0  # a direction is that of the last minute, or of the last two looks where they lie further apart
 STEADY_RATIO = 0.02  # of what was stored meanwhile: a lag that changes by less is steady, however large it is
-SURE_RATIO = 0.002  # the same where enough looks lie along a slope: what is lost each minute adds up
+LASTING_RATIO = 0.002  # the same in each of LASTING_STEPS minutes: what is lost each minute adds up
+LASTING_STEPS = 8  # noise that lasts longer than a minute rises in as many one after the other hardly ever
+LASTING_EACH_S = 60.0
 STEADY_MESSAGES = 2
 BEHIND_MIN_MS = 10_000  # what members are so little behind with is in flight, and does not grow
 SURE_LOOKS = 4  # so many looks show how much a lag jumps about; fewer are taken as they are
@@ -62,6 +65,7 @@ def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> Watch
         row.name, row.lag, row.lag_ms, row.members, now, alone_since, row.is_partial, places,
         in_rate=in_rate, out_rate=out_rate, disagrees=row.disagrees, is_suspended=row.is_suspended,
         last_consumed_ms=row.last_consumed_ms, why=row.why, history=_history(row, before, now),
+        minutes=_minutes(row, before, now),
         idle_since=_idle_since(row, before),
         seen_since=before.seen_since if before is not None else now, oldest_lease_ms=row.oldest_lease_ms,
         is_broadcasting=row.is_broadcasting,
@@ -112,14 +116,11 @@ def direction(group: WatchedGroup) -> Direction:
         return Direction.UNKNOWN
     change = group.lag - begin[1]
     stored = (group.in_rate or 0.0) * (group.at - begin[0])
-    looks = [look for look in group.history if look[0] >= begin[0]]
-    is_near = group.lag_ms is not None and group.lag_ms < BEHIND_MIN_MS
-    ratio = STEADY_RATIO if is_near or len(looks) < SURE_LOOKS else SURE_RATIO
-    if abs(change) <= max(STEADY_MESSAGES, ratio * stored) or not _is_clear(looks):
-        return Direction.STEADY
-    if change < 0:
-        return Direction.SHRINKING
-    is_in_flight = is_near and group.members != 0
+    if abs(change) <= max(STEADY_MESSAGES, STEADY_RATIO * stored) or not _is_clear(group, begin[0]):
+        change = int(_is_lasting(group))
+    if change <= 0:
+        return Direction.SHRINKING if change else Direction.STEADY
+    is_in_flight = group.members != 0 and group.lag_ms is not None and group.lag_ms < BEHIND_MIN_MS
     return Direction.STEADY if is_in_flight else Direction.GROWING
 
 
@@ -174,8 +175,9 @@ def _begin(group: WatchedGroup) -> tuple[float, int] | None:
     return begin
 
 
-def _is_clear(looks: Sequence[tuple[float, int]]) -> bool:
-    """Whether the looks lie along a slope, and not anyhow: least squares, against its standard error."""
+def _is_clear(group: WatchedGroup, since: float) -> bool:
+    """Whether the looks since then lie along a slope, and not anyhow: least squares, against its standard error."""
+    looks = [look for look in group.history if look[0] >= since]
     if len(looks) < SURE_LOOKS:
         return True
     mean_at, mean_lag = (sum(look[side] for look in looks) / len(looks) for side in (0, 1))
@@ -183,6 +185,23 @@ def _is_clear(looks: Sequence[tuple[float, int]]) -> bool:
     slope = sum((at - mean_at) * (lag - mean_lag) for at, lag in looks) / spread
     rest = sum((lag - mean_lag - slope * (at - mean_at)) ** 2 for at, lag in looks)
     return abs(slope) > SURE_TIMES * math.sqrt(rest / (len(looks) - 2) / spread)
+
+
+def _is_lasting(group: WatchedGroup) -> bool:
+    """Whether it has grown in each of the last minutes, be it by less than shows in one."""
+    steps = list(itertools.pairwise(group.minutes))
+    rate = LASTING_RATIO * (group.in_rate or 0.0)
+    return len(steps) == LASTING_STEPS and all(
+        lag - was > max(STEADY_MESSAGES, rate * (at - since)) for (since, was), (at, lag) in steps
+    )
+
+
+def _minutes(row: GroupSummary, before: WatchedGroup | None, now: float) -> tuple[tuple[float, int], ...]:
+    """One look a minute, over as long as a small growth has to last."""
+    minutes = before.minutes if before is not None else ()
+    if row.lag is None or row.is_partial or (minutes and now - minutes[-1][0] < LASTING_EACH_S):
+        return minutes
+    return (*minutes, (now, row.lag))[-LASTING_STEPS - 1 :]
 
 
 def _history(row: GroupSummary, before: WatchedGroup | None, now: float) -> tuple[tuple[float, int], ...]:

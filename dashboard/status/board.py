@@ -235,6 +235,7 @@ class WatchedGroup:
     last_consumed_ms: int = 0
     why: str | None = None  # what is not known, and why
     history: tuple[tuple[float, int], ...] = ()  # (when, lag), the oldest first
+    minutes: tuple[tuple[float, int], ...] = ()  # the same, one a minute
     idle_since: float | None = None  # nothing was consumed from then on
     rising_since: float | None = None  # its lag has grown from then on
     seen_since: float = 0.0
