@@ -102,16 +102,18 @@ class Line:
         return entry.way, entry.who, entry.address, entry.action, target, entry.result, entry.told, self._details
 
 
-def lines_of(entries: Sequence[AuditEntry], most: int) -> list[Line]:
-    """Those of the first `most`, the newest first, as the entries are; what follows them is only folded in. One request
-    to each of many brokers is one line.
+def lines_of(entries: Sequence[AuditEntry], start: int, most: int) -> list[Line]:
+    """Those that begin on the page of `most` entries from `start`, the newest first, as the entries are. One request to
+    each of many brokers is one line.
+
+    A line takes entries of its own page and of the next one, so what a page leaves out stands on the one before. Whole
+    pages are around `start`: two before, one behind.
     """
-    lines: list[Line] = []
-    shown = 0
+    lines: list[tuple[int, Line]] = []  # by the page that it begins on, from the asked one
     for index, line in enumerate(map(Line, entries)):
-        if known := [one for one in lines if one.may_take(line)]:
+        page = (index - start) // most
+        if known := [one for begun, one in lines if page - begun <= 1 and one.may_take(line)]:
             min(known, key=line.apart).take(line)
-            continue
-        lines.append(line)
-        shown += index < most
-    return lines[:shown]
+        else:
+            lines.append((page, line))
+    return [line for page, line in lines if page == 0]

@@ -19,7 +19,6 @@ from dashboard.http.paging import page_of
 from dashboard.models.audit import Result, Way
 
 PAGE_ENTRIES = 50
-FOLDED_MAX = 50  # entries behind a page's, read for the parts of its lines among them
 
 
 class AuditForm(SpanForm):
@@ -58,9 +57,11 @@ async def audit(request: HttpRequest) -> HttpResponse:
     total = await rows.acount()
     page = page_of(request, range(total), PAGE_ENTRIES)
     start = page.rows[0] if page.rows else 0
+    before = min(start, 2 * PAGE_ENTRIES)
+    entries = [entry async for entry in rows[start - before : start + 2 * PAGE_ENTRIES]]
     context = {
         "form": form, "total": total,
-        "lines": lines_of([entry async for entry in rows[start : start + PAGE_ENTRIES + FOLDED_MAX]], PAGE_ENTRIES),
+        "lines": lines_of(entries, before, PAGE_ENTRIES),
         "page": page.number, "pages": page.pages, "is_narrowed": asked.is_narrowed, "kept_days": chain.KEPT.days,
     }  # fmt: skip
     if request.GET.get("check") == "1":

@@ -110,9 +110,24 @@ async def test_a_line_is_whole_where_a_page_ends_within_it(log_in: Client) -> No
         asked_at("x", now, target="last"), *(asked_at(name, now) for name in ("a", "b", "c")),
         *(asked_at("x", now, target=f"t{number}") for number in range(PAGE_ENTRIES - 1)),
     ])  # fmt: skip
-    page = (await (await log_in("operator")).get("/audit")).content.decode()
-    numbers = re.findall(r"no. ([\d, ]+)<", page)
+    client = await log_in("operator")
+    numbers = re.findall(r"no. ([\d, ]+)<", (await client.get("/audit")).content.decode())
     assert len(numbers) == PAGE_ENTRIES and numbers[-1] == "4, 3, 2"
+    page = (await client.get("/audit?page=2")).content.decode()
+    assert re.findall(r"no. ([\d, ]+)<", page) == ["1"] and "brokers</span>" not in page
+
+
+async def test_no_entry_is_on_no_page_where_brokers_write_much_at_once(log_in: Client) -> None:
+    """Trails follow one another as a whole: a request's parts lie on every page."""
+    now, topics, brokers = timezone.now(), 30, 9
+    await sync_to_async(append)([
+        asked_at(f"b{broker}", now, target=f"t{topic}") for broker in range(brokers) for topic in range(topics)
+    ])  # fmt: skip
+    client = await log_in("operator")
+    pages = [(await client.get(f"/audit?page={page}")).content.decode() for page in range(1, 7)]
+    lines = re.findall(r"no. ([\d, ]+)<", "".join(pages))
+    assert {int(number) for line in lines for number in line.split(",")} == set(range(1, topics * brokers + 1))
+    assert all("Nothing was changed yet" not in page for page in pages), "nor is a page without lines of its own"
 
 
 async def test_the_page_says_whether_the_chain_is_whole(log_in: Client) -> None:
