@@ -17,7 +17,7 @@ from django.utils.translation import gettext
 from dashboard.messages.bodies.registered import FORMS, registered_schema_of
 from dashboard.messages.bodies.schema_errors import NotOfSchema, SchemaError
 from dashboard.messages.bodies.schemas import schema_of
-from dashboard.messages.bodies.unpack import messagepack, unpack
+from dashboard.messages.bodies.unpack import MESSAGEPACK_BYTES_MAX, is_long_messagepack, messagepack, unpack
 from gantrymq.message import sysflag
 from gantrymq.message.model import MessageExt
 
@@ -67,7 +67,9 @@ def view_body(message: MessageExt, wanted: str | None = None) -> BodyView:
     value = _printable(_json(text)) if text is not None else None
     decoded = _printable(messagepack(body)) if text is None else None
     kind, by_schema, remark = _by_schema(message.topic, body)
-    note = " · ".join(filter(None, (note, remark))) or None
+    by_schema = _printable(by_schema)
+    long = _why_not_decoded(body) if by_schema is None else ""
+    note = " · ".join(filter(None, (note, remark, long))) or None
     there = {
         kind: by_schema is not None, "json": value is not None, "messagepack": decoded is not None,
         "text": text is not None, "hex": True, "base64": True, "stored": packed is not None,
@@ -85,7 +87,7 @@ def decoded_body(message: MessageExt) -> tuple[str, Any, str]:
     packed = unpack(stored)
     plain = stored if packed is None else packed[1]
     kind, value, remark = _by_schema(message.topic, plain)
-    if value is not None:
+    if _printable(value) is not None:
         return kind, value, remark
     text = _text(plain)
     value = _printable(_json(text) if text is not None else messagepack(plain))
@@ -103,7 +105,7 @@ def document_of(body: bytes, topic: str = "") -> Any:
 def _document_of_plain(body: bytes, topic: str) -> Any:
     """`document_of` a body as it is: what is packed in it stays packed."""
     _, by_schema, _ = _by_schema(topic, body)
-    if by_schema is not None:
+    if _line(by_schema) is not None:
         return by_schema
     text = _text(body)
     return _json(text) if text is not None else messagepack(body)
@@ -129,7 +131,13 @@ def _by_schema(topic: str, body: bytes) -> tuple[str, Any, str]:
         value, remark = schema.decode(body)
     except (SchemaError, NotOfSchema) as exc:
         return "", None, str(exc)
-    return schema.kind, _printable(value), remark
+    return schema.kind, value, remark
+
+
+def _why_not_decoded(body: bytes) -> str:
+    kib = MESSAGEPACK_BYTES_MAX // 1024
+    long = gettext("MessagePack of more than %(kib)s KiB, which is not decoded here") % {"kib": kib}
+    return long if is_long_messagepack(body) else ""
 
 
 def preview(message: MessageExt) -> str:
@@ -152,8 +160,7 @@ def _decoded_line(body: bytes, topic: str) -> str | None:
     plain = body if packed is None else packed[1]
     if packed is not None and (text := _text(plain)) is not None:
         return text
-    value = _printable(_document_of_plain(plain, topic))
-    return None if value is None else json.dumps(value, ensure_ascii=False)
+    return _line(_document_of_plain(plain, topic))
 
 
 def hex_dump(data: bytes) -> str:
@@ -191,11 +198,20 @@ def _json(text: str) -> Any:
 def _printable(value: Any) -> Any:
     """The value, None when it can't be shown: too deep, or with halves of characters."""
     try:
-        json.dumps(value, ensure_ascii=False).encode()
         _pretty(value)
     except (ValueError, RecursionError):
         return None
-    return value
+    return value if _line(value) is not None else None
+
+
+def _line(value: Any) -> str | None:
+    """The value in JSON; None of nothing, or where it is too deep or has halves of characters."""
+    try:
+        line = json.dumps(value, ensure_ascii=False)
+        line.encode()
+    except (ValueError, RecursionError):
+        return None
+    return None if value is None else line
 
 
 def _pretty(value: Any) -> str:

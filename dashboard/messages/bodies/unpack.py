@@ -18,7 +18,7 @@ UNPACKED_BYTES_MAX = 1 << 20
 MESSAGEPACK_BYTES_MAX = 256 * 1024  # each byte can be a value of its own, and each takes time
 _ZLIB_HEADS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 # Maps and arrays of MessagePack begin so; a body of another kind that does so, too, is hardly ever decoded whole.
-_CONTAINERS = frozenset({*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF})
+_CONTAINERS = frozenset(bytes([head]) for head in (*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF))
 _GZIP_WINDOW = 31  # zlib's way to say: with a gzip header
 
 
@@ -39,12 +39,23 @@ def unpack(body: bytes, most: int = UNPACKED_BYTES_MAX) -> tuple[str, bytes] | N
 
 def messagepack(body: bytes) -> Any:
     """The map or array that the bytes are in MessagePack, as JSON knows values; None when they are none."""
-    if not body or body[0] not in _CONTAINERS or len(body) > MESSAGEPACK_BYTES_MAX:
+    if len(body) > MESSAGEPACK_BYTES_MAX or body[:1] not in _CONTAINERS:
         return None
     try:
         return plain(msgspec.msgpack.decode(body))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, ValueError, TypeError):
         return None
+
+
+def is_long_messagepack(body: bytes) -> bool:
+    """Whether the bytes are a map or an array that `messagepack` leaves alone; walked over, nothing is made of it."""
+    if len(body) <= MESSAGEPACK_BYTES_MAX or body[:1] not in _CONTAINERS:
+        return False
+    try:
+        msgspec.msgpack.decode(body, type=msgspec.Raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
 
 
 def _inflated(name: str, body: bytes, window: int, most: int) -> tuple[str, bytes] | None:

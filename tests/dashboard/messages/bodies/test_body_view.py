@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from dashboard.messages.bodies import body_view
 from dashboard.messages.bodies.body_view import (
     DEPTH_MAX,
     NODES_MAX,
@@ -70,6 +71,16 @@ def test_messagepack_is_shown_as_what_it_holds() -> None:
     for wrong in (b"", b"\xdd\xff\xff\xff\xff", b"\x91" * 5000, b"\x81\xa1\xff\x01", packed[:-1], packed + b"\x00"):
         assert messagepack(wrong) is None, wrong[:8]
     assert view_body(message(b"\x91" * 5000)).form == "hex"
+
+
+def test_messagepack_that_is_too_long_to_decode_says_so() -> None:
+    long = msgspec.msgpack.encode([None] * MESSAGEPACK_BYTES_MAX)
+    view = view_body(message(long))
+    assert (view.form, view.note) == ("hex", "MessagePack of more than 256 KiB, which is not decoded here")
+    packed = view_body(message(gzip.compress(long))).note
+    assert packed is not None and packed.startswith("gzip, unpacked") and packed.endswith("not decoded here")
+    for other in (long[:-1], long + b"\x00", b"\x91" * len(long), b"\xff" + long):
+        assert view_body(message(other)).note is None, "bytes of another kind"
 
 
 def test_few_bytes_deep_within_arrays_fill_no_memory_with_indents() -> None:
@@ -145,8 +156,12 @@ def test_a_row_says_what_a_packed_body_holds(name: str) -> None:
     assert preview(message(twice)) == twice[:24].hex(" ")
 
 
-def test_a_row_says_what_messagepack_holds_and_else_its_bytes() -> None:
+def test_a_row_says_what_messagepack_holds_and_else_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert preview(message(msgspec.msgpack.encode({"kind": "mail"}))) == '{"kind": "mail"}'
     assert preview(message(b"\x00\x01\xff")) == "00 01 ff"
+    with monkeypatch.context() as patch:
+        patch.setattr(body_view, "_pretty", None)  # a pretty print of some of them takes as long as a page of rows
+        for body in (many := msgspec.msgpack.encode([None] * (PREVIEW_DECODED_BYTES_MAX - 8)), gzip.compress(many)):
+            assert preview(message(body)) == "[" + "null, " * 19 + "null,…"
     long = msgspec.msgpack.encode({"kind": "m" * PREVIEW_DECODED_BYTES_MAX})
     assert preview(message(long)) == long[:24].hex(" ")
