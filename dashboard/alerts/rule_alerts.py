@@ -85,9 +85,11 @@ class RuleAlerts:
         for subject, value in readings.items():
             key = rule.pk, subject
             alert = self.open.get(key)
-            if value is None or not rule.is_about(subject):
-                if alert is not None:
-                    alert.is_unknown = now - max(alert.seen_at, alert.stays_until) >= GONE_S
+            if not rule.is_about(subject):
+                continue
+            if alert is not None:
+                alert.is_unknown = value is None and _unseen_s(alert, now) >= GONE_S
+            if value is None:
                 continue
             if alert is not None and self._is_worse(rule, alert):
                 self._end(key, alert, now)  # acknowledged or not: what is worse now is another alert
@@ -134,7 +136,7 @@ class RuleAlerts:
         self.open[key] = Alert(rule, key[1], self._level(rule, key[1]), rule.title_of(key[1]), text, began, now)
 
     def _go_on(self, alert: Alert, rule: Rule, kind: Kind, value: float, now: float) -> None:
-        alert.seen_at, alert.last, alert.is_unknown = now, self._text(rule, alert.subject, kind, value), False
+        alert.seen_at, alert.last = now, self._text(rule, alert.subject, kind, value)
         is_clear = not kind.is_beyond(value, rule.threshold) and (
             value >= rule.clear if kind.is_below else value <= rule.clear
         )
@@ -149,13 +151,19 @@ class RuleAlerts:
             del self._beyond[key]
         for key, alert in [(key, alert) for key, alert in self.open.items() if key[0] == rule.pk]:
             is_there = key[1] in readings and rule.is_about(key[1])
-            if not is_there and now - max(alert.seen_at, alert.stays_until) >= kind.gone_s:
+            if not is_there and _unseen_s(alert, now) >= kind.gone_s:
                 self._end(key, alert, now)
+            elif key[1] not in readings:
+                alert.is_unknown = _unseen_s(alert, now) >= GONE_S
 
     def _end(self, key: tuple[int, str], alert: Alert, now: float) -> None:
         del self.open[key]
         alert.ended_at = now
         self.ended = [*self.ended[-ENDED_MAX:], alert]
+
+
+def _unseen_s(alert: Alert, now: float) -> float:
+    return now - max(alert.seen_at, alert.stays_until)
 
 
 def _text(rule: Rule, kind: Kind, value: float) -> str:

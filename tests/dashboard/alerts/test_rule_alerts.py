@@ -99,6 +99,32 @@ def test_an_open_alert_says_that_its_value_is_not_known_now() -> None:
     assert alarm.present.startswith("2\u202fh;") and list(book.open.values()) == [alarm]
 
 
+def test_one_that_gets_worse_as_it_is_known_again_ends_with_what_was_known() -> None:
+    book = RuleAlerts()
+    told(book, FULL, {"a": 3.0}, 0)
+    told(book, FULL, {"a": None}, GONE_S)
+    [alarm] = book.open.values()
+    assert alarm.present.startswith("not known now")
+    alarm.level -= 1
+    book.note([FULL], {FULL.kind: {"a": 1.0}}, GONE_S + 1, levels={FULL.kind: {"a": Level(FULL.level)}})
+    assert book.ended == [alarm] and alarm.present.startswith("3\u202fh;")
+
+
+def test_a_subject_without_a_reading_is_not_known_and_one_the_rule_leaves_out_is() -> None:
+    book = RuleAlerts()
+    silent = replace(BEHIND, kind="broker-silent", threshold=15, clear=0, for_s=0)
+    told(book, silent, {"a": 20.0}, 0)
+    [alarm] = book.open.values()
+    told(book, silent, {}, GONE_S - 1)
+    assert not alarm.is_unknown
+    told(book, silent, {}, GONE_S)
+    assert alarm.is_unknown
+    told(book, silent, {"a": 20.0}, 100)
+    assert not alarm.is_unknown
+    told(book, replace(silent, pattern="b"), {"a": 20.0}, 100 + GONE_S)
+    assert list(book.open.values()) == [alarm] and not alarm.is_unknown
+
+
 def test_what_is_not_known_neither_rings_nor_ends() -> None:
     book = RuleAlerts()
     assert told(book, BEHIND, {"g": None}, 0, 100) == []
