@@ -19,6 +19,7 @@ MESSAGEPACK_BYTES_MAX = 256 * 1024  # each byte can be a value of its own, and e
 _ZLIB_HEADS = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 # Maps and arrays of MessagePack begin so; a body of another kind that does so, too, is hardly ever decoded whole.
 _CONTAINERS = frozenset(bytes([head]) for head in (*range(0x80, 0xA0), 0xDC, 0xDD, 0xDE, 0xDF))
+_AS_JSON = (str, int, float, bool, type(None))  # made once: a union made for each value takes half the time
 _GZIP_WINDOW = 31  # zlib's way to say: with a gzip header
 
 
@@ -75,4 +76,4 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    return value if isinstance(value, _AS_JSON) else str(value)
