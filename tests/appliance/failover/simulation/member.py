@@ -295,6 +295,8 @@ class Process:
         if self._may_go_on(self.view):
             self._go_on(self.view)
             return
+        if self.role == Role.FOLLOWING:
+            self._compare(self.view)  # also where it has just been told not to go on, as a broker's candidate does
         self.decided = self.view
         decided = decide(self.view, self.own(), self.clock())
         if not decided:
