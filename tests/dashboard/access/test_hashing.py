@@ -40,11 +40,17 @@ async def test_one_hash_at_a_time_runs_on_a_thread_and_too_many_are_refused(
     assert await lane.verify("192.0.2.1", "guess", None) == (False, False), "the places are free again"
 
 
-async def test_one_caller_gets_two_places() -> None:
-    lane = hashing.HashingLane("test")
-    answers = await asyncio.gather(
-        *(lane.hash("192.0.2.1", "a good long one") for _ in range(5)), return_exceptions=True
-    )
+async def test_one_caller_gets_two_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    lane, all_have_asked = hashing.HashingLane("test"), threading.Event()
+
+    def slow(password: str, encoded: str | None) -> tuple[bool, bool]:
+        return all_have_asked.wait(WITHIN_S), False
+
+    monkeypatch.setattr(hashing, "_verify", slow)
+    asking = [asyncio.create_task(lane.verify("192.0.2.1", "guess", None)) for _ in range(5)]
+    await asyncio.sleep(0)
+    all_have_asked.set()
+    answers = await asyncio.gather(*asking, return_exceptions=True)
     assert [isinstance(answer, TooManyAtOnce) for answer in answers] == [False, False, True, True, True]
 
 
