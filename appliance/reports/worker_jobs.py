@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import pickle
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.serializers import CPickleSerializer
 from pyspark.sql import SparkSession, functions
 from pyspark.sql.types import BinaryType
 
@@ -77,14 +77,15 @@ def _patiently(
 
 def _job(spark: SparkSession, function: Callable[[Value], Result], values: Sequence[Value]) -> list[Result]:
     """Run one job of Spark, a task for each value."""
+    serializer = CPickleSerializer()  # Spark's own, which carries an RDD's results: only these tasks make them
 
     def work(number: int) -> bytes:
-        return pickle.dumps(function(values[number]))
+        return serializer.dumps(function(values[number]))
 
     numbers = spark.range(0, len(values), 1, len(values))  # a partition each
     told = functions.udf(work, BinaryType(), useArrow=False)  # PySpark's Arrow would need pandas
     results: dict[int, bytes] = dict(numbers.select("id", told("id")).collect())
-    return [pickle.loads(results[number]) for number in range(len(values))]  # our own task's
+    return [serializer.loads(results[number]) for number in range(len(values))]
 
 
 def _wait(failure: Exception, pause_s: float, sleep: Callable[[float], None]) -> None:
