@@ -39,8 +39,8 @@ class Checker:
         """A master has it from all that are required; consumers may see it, producers hear of it."""
         log, known, was = process.disk.log, self.confirmed, process.confirmed
         epoch, start = self.opened
-        if self.losses_accepted and process.disk.epochs.current < epoch and not process.is_proven():
-            return  # what a person gave up; producers hear nothing of it
+        if self._is_given_up(process):
+            return
         if process.disk.epochs.current < epoch and until > max(start, was):
             self.fail(f"{process} confirms up to {until} in an epoch that is over, epoch {epoch} starts at {start}")
         for at in range(was, min(until, len(known))):
@@ -121,9 +121,19 @@ class Checker:
             if other is not None and other is not process and other.is_proven():
                 self.fail(f"{process} and {other} both prove that they are the master")
 
+    @property
+    def has_accepted(self) -> bool:
+        """Whether a person has let a member follow that may have lacked something."""
+        return bool(self._yield_to)
+
+    def _is_given_up(self, process: Process) -> bool:
+        """A master that a person had another one follow uncleanly, also if nothing was lost at that moment: it may
+        need nobody else to confirm, and producers hear nothing of it."""
+        return self.has_accepted and process.disk.epochs.current < self.opened[0] and not process.is_proven()
+
     def shows(self, process: Process, until: int) -> None:
         """Consumers see it, and go on behind it: another record in its place would be skipped."""
-        if self.losses_accepted:
+        if self.losses_accepted or self._is_given_up(process):
             return  # a person gave up what they have seen
         seen, shown = self.seen, process.disk.log[:until]
         if shown[: len(seen)] != seen[: len(shown)]:

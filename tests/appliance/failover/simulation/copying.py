@@ -104,7 +104,7 @@ class Copying:
             end = where_to_cut(disk.epochs, 0, len(disk.log), hello, confirmed=guard, yields_to=disk.yields_to)
         except (BelowConfirmed, LogDiverged, MasterContested, MasterIsOver) as exc:
             self._world.note("does not follow", process, exc)
-            if isinstance(exc, BelowConfirmed) and not self._world.checker.losses_accepted:
+            if isinstance(exc, BelowConfirmed) and not self._world.checker.has_accepted:
                 self._world.checker.fail(f"{process} would lose what was confirmed: {exc}")
             if isinstance(exc, MasterIsOver) and not self._world.rules.checks_epoch:
                 end = None
