@@ -79,7 +79,7 @@ from appliance.broker.topics.topic_retention import TopicRetention
 from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import StartError
-from appliance.process.gc_pacing import collect_all, collect_all_later
+from appliance.process.gc_pacing import collect_all_later, collect_at_start
 from appliance.process.json_file import StateFileError
 from appliance.process.malloc import MemoryTrimmer
 from appliance.process.process_identity import new_session
@@ -308,7 +308,7 @@ class BrokerController(OpenParts):
         async with contextlib.AsyncExitStack() as stack:
             await self._open(stack)
             if self.turn_before is None:
-                collect_all()
+                collect_at_start()
             else:
                 stack.callback(collect_all_later().cancel)
             self._stack = stack.pop_all()

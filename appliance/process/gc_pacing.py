@@ -20,20 +20,22 @@ YOUNG = 1  # collects generations 0 and 1: new objects, and survivors of the aut
 SETTLED_S = 5.0
 
 
-def collect_all() -> None:
-    """A full collection: what loading or an earlier role has left behind goes, and what stays is examined no more.
-
-    At a process's first opening no client waits yet.
-    """
-    gc.unfreeze()
+def collect_at_start() -> None:
+    """As soon as a process's first broker is open, when no client waits for it yet: what loading has left behind goes,
+    and what it has made is not examined again."""
     gc.collect()
     gc.freeze()
 
 
 def collect_all_later() -> asyncio.TimerHandle:
-    """Once, when a new role has answered who waited for it: a full collection examines each queue and topic, for the
-    longer the more there are, and clients of a lost master have none meanwhile."""
-    return asyncio.get_running_loop().call_later(SETTLED_S, collect_all)
+    """Once, what an earlier role left behind, when this one has answered who waited for it: a full collection examines
+    each queue and topic, for the longer the more there are, and clients of a lost master have none meanwhile."""
+    return asyncio.get_running_loop().call_later(SETTLED_S, _collect_all)
+
+
+def _collect_all() -> None:
+    gc.unfreeze()
+    collect_at_start()
 
 
 class GcPacer:

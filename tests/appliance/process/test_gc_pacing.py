@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from appliance.process import gc_pacing
-from appliance.process.gc_pacing import THRESHOLDS, GcPacer, collect_all, collect_all_later
+from appliance.process.gc_pacing import THRESHOLDS, GcPacer, collect_all_later
 from tests.waiting import aside
 
 
@@ -58,12 +58,3 @@ async def test_a_cycle_of_an_earlier_role_is_freed_once_this_one_has_settled(mon
     assert not gone.is_set()
     async with asyncio.timeout(30):
         await gone.wait()
-
-
-def test_what_an_earlier_broker_of_the_process_left_is_freed_when_the_next_opens() -> None:
-    cycle = Cycle()
-    gone = weakref.ref(cycle)
-    gc.freeze()
-    del cycle
-    collect_all()
-    assert gone() is None
