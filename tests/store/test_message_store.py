@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +16,11 @@ from store import (
     MessageStore,
     MessageStoreConfig,
     PutMessageStatus,
-    RunningFlags,
     StoreBatch,
     StoreNotRunning,
     TagFilter,
 )
-from tests.store.conftest import HOST, Clock, OpenStore, message, read_all, small_config
+from tests.store.conftest import HOST, Clock, OpenStore, message, read_all
 
 OK = PutMessageStatus.PUT_OK
 
@@ -65,14 +63,6 @@ def test_files_roll_and_nothing_is_lost(store: MessageStore) -> None:
     assert store.max_physical_offset > 5 * 65536
 
 
-def test_a_full_file_ends_with_a_blank_record(store: MessageStore, small: MessageStoreConfig) -> None:
-    put = store.put_message(message(bytes(40000)))
-    store.put_message(message(bytes(40000)))
-    data = (small.commit_log_folders[0] / f"{0:020d}").read_bytes()
-    rest = 65536 - put.size_bytes
-    assert record.BLANK.unpack_from(data, put.size_bytes) == (rest, record.BLANK_MAGIC)
-
-
 @pytest.mark.parametrize("spare", [7, 8, 9])
 def test_eight_bytes_always_remain_for_the_blank_record(store: MessageStore, spare: int) -> None:
     fixed = store.put_message(message(b"")).size_bytes
@@ -97,13 +87,6 @@ def test_a_batch_stays_in_one_file(store: MessageStore) -> None:
     put = store.put_batch(batch([Message("T", bytes(3000)) for _ in range(4)]))
     assert put.physical_offset == 65536
     assert len(read_all(store, "T")) == 5
-
-
-def test_a_batch_that_no_start_could_read_again_is_refused(store: MessageStore) -> None:
-    long = Message("T", b"", properties={"A": "x" * 20000})
-    put = store.put_batch(batch([Message("T", b"ok"), long], b"B\x01" + b"y" * 20000))
-    assert put.status is PutMessageStatus.PROPERTIES_SIZE_EXCEEDED
-    assert store.max_physical_offset == 0
 
 
 @pytest.mark.parametrize(
@@ -229,12 +212,7 @@ def test_a_deleted_topic_begins_anew(store: MessageStore, small: MessageStoreCon
     assert [record.decode_record(raw).body for raw in read_all(again, "T")] == [b"new"]
 
 
-def test_a_store_that_is_not_open_refuses(small: MessageStoreConfig, store: MessageStore) -> None:
-    store.parts.state.set_flag(RunningFlags.DISK_FULL, True)
-    assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
-    assert not store.is_writeable and store.is_readable
-    store.parts.state.set_flag(RunningFlags.DISK_FULL, False)
-    assert store.put_message(message()).status is OK
+def test_a_store_that_is_not_open_refuses(store: MessageStore) -> None:
     store.close()
     assert store.put_message(message()).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
     assert store.put_batch(batch([Message("T", b"")])).status is PutMessageStatus.SERVICE_NOT_AVAILABLE
@@ -259,18 +237,6 @@ def test_a_full_disk_is_a_refusal_and_writing_resumes(store: MessageStore, monke
     monkeypatch.undo()
     assert store.put_message(message(b"again")).status is OK
     assert len(read_all(store, "T")) == 2
-
-
-def test_many_queues_need_few_descriptors_and_no_maps(tmp_path: Path, open_store: OpenStore) -> None:
-    config = small_config(tmp_path, commit_log_file_bytes=1 << 20)
-    store = open_store(config)
-    for number in range(600):
-        store.put_message(message(topic=f"T{number}"))
-    store.close()
-    open_before = len(list(Path("/proc/self/fd").iterdir()))
-    again = open_store(config)
-    assert sum(len(read_all(again, f"T{number}")) for number in range(600)) == 600
-    assert len(list(Path("/proc/self/fd").iterdir())) < open_before + 400
 
 
 def test_offsets_by_time_among_lost_messages(store: MessageStore, clock: Clock) -> None:

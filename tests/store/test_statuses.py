@@ -10,13 +10,8 @@ import pytest
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from store import GetMessageStatus, MessageStore, PutMessageStatus, RunningFlags, StoreBatch, TagFilter
-from store.base import file_bytes
 from store.base.running_state import RunningState
 from tests.store.conftest import HOST, Clock, OpenStore, message, small_config
-
-
-def no_space(fd: int, start: int, end: int) -> None:
-    raise OSError(28, "No space left on device")
 
 
 @pytest.mark.parametrize(
@@ -40,13 +35,6 @@ def test_put_service_not_available(store: MessageStore, flag: RunningFlags) -> N
 @pytest.mark.parametrize("topic", ["x" * 128, "é" * 64, ""])
 def test_put_message_illegal(store: MessageStore, topic: str) -> None:
     assert store.put_message(message(topic=topic)).status is PutMessageStatus.MESSAGE_ILLEGAL
-
-
-def test_put_create_maped_file_failed(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_bytes, "allocate_range", no_space)
-    assert store.put_message(message()).status is PutMessageStatus.CREATE_MAPED_FILE_FAILED
-    monkeypatch.undo()
-    assert store.put_message(message()).status is PutMessageStatus.PUT_OK
 
 
 def test_put_os_page_cache_busy_after_a_slow_append_for_as_long_as_it_was_too_slow(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 import struct
 from pathlib import Path
@@ -15,15 +14,6 @@ from store.startup import recovery
 from store.startup.format_stamp import STAMP_NAME
 from store.startup.log_cut import ends_with_blank
 from tests.store.conftest import Clock, OpenStore, bodies, message, overwrite, put_numbered, small_config
-
-
-def test_a_clean_stop_leaves_no_abort_marker(small: MessageStoreConfig, open_store: OpenStore) -> None:
-    store = open_store(small)
-    assert (small.root / "abort").exists()
-    put_numbered(store, 3)
-    store.close()
-    assert not (small.root / "abort").exists()
-    assert len(bodies(open_store(small))) == 3
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -67,21 +57,6 @@ def test_a_damaged_tail_is_cut_where_it_begins(
     assert (damage == "zeroed") == ("commit log cut" not in caplog.text)
 
 
-def test_damage_with_whole_records_behind_it_is_reported_loudly(
-    small: MessageStoreConfig, open_store: OpenStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = open_store(small)
-    offsets = put_numbered(store, 20)
-    store.abandon()
-    overwrite(small, offsets[10] + 100, b"\xff")
-    again = open_store(small)
-    assert len(bodies(again)) == 10
-    (entry,) = [each for each in caplog.records if getattr(each, "event", "") == "commit_log_cut"]
-    assert entry.levelno == logging.ERROR
-    assert entry.__dict__["physical_offset"] == offsets[10]
-    assert entry.__dict__["whole_records_behind"] == 9
-
-
 @pytest.mark.parametrize("size", [100, 99, 300])
 def test_what_was_cut_does_not_come_back(small: MessageStoreConfig, open_store: OpenStore, size: int) -> None:
     """The stale-tail hazard: RocketMQ brings records 11 … 19 back to life here, or units into the middle of others."""
@@ -100,46 +75,18 @@ def test_what_was_cut_does_not_come_back(small: MessageStoreConfig, open_store: 
     assert bodies(open_store(small)) == expected
 
 
-def stopped_after(config: MessageStoreConfig, open_store: OpenStore, messages: int) -> tuple[Path, list[bytes]]:
-    """The one file of the queue of a store that was stopped after so many messages, and their bodies."""
-    store = open_store(config)
-    put_numbered(store, messages)
+def test_units_of_messages_that_are_not_there_are_dropped(small: MessageStoreConfig, open_store: OpenStore) -> None:
+    store = open_store(small)
+    put_numbered(store, 5)
     expected = bodies(store)
     store.close()
-    (path,) = (config.root / "consumequeue" / "T" / "0").iterdir()
-    return path, expected
-
-
-@pytest.mark.parametrize("keep", [0, 1, 17, 29])
-def test_a_consume_queue_that_lacks_its_end_is_completed(
-    small: MessageStoreConfig, open_store: OpenStore, keep: int
-) -> None:
-    path, expected = stopped_after(small, open_store, 30)
-    path.write_bytes(path.read_bytes()[: keep * 20].ljust(2000, b"\0"))
-    (small.root / "abort").touch()
-    assert bodies(open_store(small)) == expected
-
-
-def test_units_of_messages_that_are_not_there_are_dropped(small: MessageStoreConfig, open_store: OpenStore) -> None:
-    path, expected = stopped_after(small, open_store, 5)
+    (path,) = (small.root / "consumequeue" / "T" / "0").iterdir()
     units = path.read_bytes()[:100]
     wrong = struct.pack(">qiq", 17, 120, 0) + struct.pack(">qiq", 1 << 40, 120, 0)
     path.write_bytes((units + wrong).ljust(2000, b"\0"))
     again = open_store(small)
     assert bodies(again) == expected
     assert again.max_offset("T", 0) == 5
-
-
-def test_queues_and_index_are_made_from_the_log_alone(small: MessageStoreConfig, open_store: OpenStore) -> None:
-    store = open_store(small)
-    put_numbered(store, 700)
-    expected = bodies(store)
-    store.close()
-    shutil.rmtree(small.root / "consumequeue")
-    shutil.rmtree(small.root / "index")
-    again = open_store(small)
-    assert bodies(again) == expected
-    assert len(again.query_message("T", "k650", 32, 0, 1 << 62).buffers) >= 1
 
 
 def store_with_index_files(small: MessageStoreConfig, open_store: OpenStore, clock: Clock) -> MessageStore:
@@ -177,31 +124,6 @@ def test_a_damaged_index_is_dropped_not_believed(
     assert not first.exists()
 
 
-def test_stray_files_are_left_alone(
-    small: MessageStoreConfig, open_store: OpenStore, caplog: pytest.LogCaptureFixture
-) -> None:
-    store = open_store(small)
-    put_numbered(store, 3)
-    expected = bodies(store)
-    store.close()
-    strays = [
-        small.commit_log_folders[0] / "notes.txt",
-        small.commit_log_folders[0] / "backup" / "x",
-        small.root / "index" / "old.bak",
-        small.root / "consumequeue" / "readme",
-        small.root / "consumequeue" / "T" / "notes",
-        small.root / "consumequeue" / "T" / "0" / "00000000000000000000.bak",
-    ]
-    for stray in strays:
-        stray.parent.mkdir(exist_ok=True)
-        stray.write_text("mine")
-    again = open_store(small)
-    assert bodies(again) == expected
-    again.close()
-    assert all(stray.read_text() == "mine" for stray in strays)
-    assert "stray file ignored" in caplog.text
-
-
 def test_a_log_file_of_the_wrong_size_is_an_error_that_says_what_to_do(
     small: MessageStoreConfig, open_store: OpenStore
 ) -> None:
@@ -211,15 +133,6 @@ def test_a_log_file_of_the_wrong_size_is_an_error_that_says_what_to_do(
     with pytest.raises(StoreDamaged, match="mappedFileSizeCommitLog says 131072"):
         open_store(small_config(small.root, commit_log_file_bytes=131072))
     assert len(bodies(open_store(small))) == 3
-
-
-def test_a_missing_log_file_in_the_middle_is_an_error(small: MessageStoreConfig, open_store: OpenStore) -> None:
-    store = open_store(small)
-    put_numbered(store, 300, size=900)
-    store.close()
-    (small.commit_log_folders[0] / f"{65536:020d}").unlink()
-    with pytest.raises(StoreDamaged, match="missing"):
-        open_store(small)
 
 
 def test_queues_follow_when_the_oldest_log_file_is_gone(small: MessageStoreConfig, open_store: OpenStore) -> None:
