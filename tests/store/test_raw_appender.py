@@ -19,29 +19,6 @@ FILE_BYTES = 65536
 V6_HOST = ids.encode_host("::1", 10911)
 
 
-def test_a_copy_whose_disk_did_not_take_it_takes_no_more(tmp_path: Path) -> None:
-    copy = MessageStore(small_config(tmp_path), is_copy=True)
-    copy.load()
-    copy.start()
-    copy.health.sync_failed(OSError(5, "Input/output error"))
-    with pytest.raises(NoRoomForCopy, match="did not take"):
-        copy.copy.append_raw(0, b"x")
-    copy.close()
-
-
-def test_a_copy_that_stopped_before_its_first_whole_record_starts_again(tmp_path: Path, master: MessageStore) -> None:
-    base = 2 * FILE_BYTES
-    first = master.parts.log.queue.find(base)
-    assert first is not None
-    for _ in range(3):
-        copy = MessageStore(small_config(tmp_path / "copy"), is_copy=True)
-        copy.load()
-        copy.start()
-        if not copy.copy.end:
-            copy.copy.append_raw(base, bytes(first.map[:50]))
-        copy.close()
-
-
 @pytest.fixture
 def master(tmp_path: Path, clock: Clock) -> Iterator[MessageStore]:
     """Three files and a bit, of several topics, with and without a place in a queue, a record of 20 KB among them."""
@@ -104,6 +81,12 @@ def log_of(store: MessageStore) -> bytes:
     return b"".join(path.read_bytes() for path in sorted((store.config.root / "commitlog").iterdir()))
 
 
+@pytest.fixture
+def log(master: MessageStore) -> bytes:
+    """All that the master has written."""
+    return log_of(master)[: master.max_physical_offset]
+
+
 def pieces(data: bytes, dice: random.Random, largest: int) -> Iterator[bytes]:
     position = 0
     while position < len(data):
@@ -127,9 +110,9 @@ def assert_same(copied: MessageStore, master: MessageStore) -> None:
 
 @pytest.mark.parametrize("largest", [90, 3000, 200_000])
 def test_pieces_of_any_size_make_the_same_log_queues_and_index(
-    master: MessageStore, copy: CopyAt, largest: int
+    master: MessageStore, log: bytes, copy: CopyAt, largest: int
 ) -> None:
-    dice, log = random.Random(largest), log_of(master)[: master.max_physical_offset]
+    dice = random.Random(largest)
     for piece in pieces(log, dice, largest):
         copy.store.copy.append_raw(copy.store.copy.end, piece)
     assert_same(copy.store, master)
@@ -141,9 +124,9 @@ def test_pieces_of_any_size_make_the_same_log_queues_and_index(
 
 @pytest.mark.parametrize("crash", [True, False])
 def test_a_copy_that_ends_within_a_record_goes_on_after_a_restart(
-    master: MessageStore, copy: CopyAt, crash: bool
+    master: MessageStore, log: bytes, copy: CopyAt, crash: bool
 ) -> None:
-    dice, log = random.Random(3), log_of(master)[: master.max_physical_offset]
+    dice = random.Random(3)
     for _ in range(12):
         end = copy.store.copy.end
         for piece in pieces(log[end : end + len(log) // 10], dice, 5000):
@@ -155,8 +138,7 @@ def test_a_copy_that_ends_within_a_record_goes_on_after_a_restart(
 
 
 @pytest.mark.parametrize("end", [0, 5000, FILE_BYTES, FILE_BYTES - 3])
-def test_the_first_piece_of_a_run_may_be_a_byte(master: MessageStore, copy: CopyAt, end: int) -> None:
-    log = log_of(master)[: master.max_physical_offset]
+def test_the_first_piece_of_a_run_may_be_a_byte(master: MessageStore, log: bytes, copy: CopyAt, end: int) -> None:
     if end:
         copy.store.copy.append_raw(0, log[:end])
     for crash in (False, True):
@@ -169,8 +151,7 @@ def test_the_first_piece_of_a_run_may_be_a_byte(master: MessageStore, copy: Copy
     assert_same(copy.store, master)
 
 
-def test_an_empty_copy_may_begin_with_a_later_file(master: MessageStore, copy: CopyAt) -> None:
-    log = log_of(master)[: master.max_physical_offset]
+def test_an_empty_copy_may_begin_with_a_later_file(master: MessageStore, log: bytes, copy: CopyAt) -> None:
     copy.store.copy.append_raw(2 * FILE_BYTES, log[2 * FILE_BYTES :])
     assert copy.store.parts.log.min_offset == 2 * FILE_BYTES
     assert_same(copy.store, master)
@@ -201,14 +182,13 @@ def test_a_copy_takes_no_messages(copy: CopyAt) -> None:
 
 
 @pytest.mark.parametrize("at", [-1, 1])
-def test_a_gap_and_a_repetition_are_refused(master: MessageStore, copy: CopyAt, at: int) -> None:
-    copy.store.copy.append_raw(0, log_of(master)[:1000])
+def test_a_gap_and_a_repetition_are_refused(log: bytes, copy: CopyAt, at: int) -> None:
+    copy.store.copy.append_raw(0, log[:1000])
     with pytest.raises(CopyRefused, match="the next byte of this log"):
         copy.store.copy.append_raw(1000 + at, b"x")
 
 
-def test_what_is_no_record_is_refused_and_erased(master: MessageStore, copy: CopyAt) -> None:
-    log = log_of(master)
+def test_what_is_no_record_is_refused_and_erased(master: MessageStore, log: bytes, copy: CopyAt) -> None:
     copy.store.copy.append_raw(0, log[:5000])
     end = copy.store.max_physical_offset
     with pytest.raises(CopyRefused, match="are no record"):
@@ -221,9 +201,9 @@ def test_what_is_no_record_is_refused_and_erased(master: MessageStore, copy: Cop
 
 @pytest.mark.parametrize("comes_back", [True, False])
 def test_what_could_not_be_erased_is_erased_before_a_clean_stop_and_before_more(
-    master: MessageStore, copy: CopyAt, monkeypatch: pytest.MonkeyPatch, comes_back: bool
+    log: bytes, copy: CopyAt, monkeypatch: pytest.MonkeyPatch, comes_back: bool
 ) -> None:
-    log, write = log_of(master)[: master.max_physical_offset], MappedFile.write
+    write = MappedFile.write
     copy.store.copy.append_raw(0, log[:5000])
     end = copy.store.max_physical_offset
 
@@ -261,22 +241,7 @@ def test_files_of_another_size_are_refused(master: MessageStore, tmp_path: Path,
         copy.store.close()
 
 
-def test_a_full_disk_refuses_and_the_same_bytes_come_again(
-    master: MessageStore, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = log_of(master)[: master.max_physical_offset]
-    copy.store.copy.append_raw(0, log[:1000])
-    with monkeypatch.context() as patch:
-        patch.setattr(copy.store.parts.log, "make_room_to", lambda end: False)
-        with pytest.raises(NoRoomForCopy):
-            copy.store.copy.append_raw(1000, log[1000:])
-    end = copy.store.copy.end
-    copy.store.copy.append_raw(end, log[end:])
-    assert_same(copy.store, master)
-
-
-def test_the_joint_begins_with_the_newest_record(master: MessageStore, copy: CopyAt) -> None:
-    log = log_of(master)[: master.max_physical_offset]
+def test_the_joint_begins_with_the_newest_record(log: bytes, copy: CopyAt) -> None:
     assert (copy.store.copy.joint_start(), copy.store.copy.reader(0)()) == (0, b"")
     copy.store.copy.append_raw(0, log[:-1])
     start = copy.store.copy.joint_start()
@@ -298,8 +263,8 @@ def test_no_folder_is_made_for_a_topic_that_is_no_name(copy: CopyAt, topic: byte
 
 
 @pytest.mark.parametrize("count", [2, 7, 400])
-def test_pieces_that_come_together_are_one_append(master: MessageStore, copy: CopyAt, count: int) -> None:
-    dice, log = random.Random(count), log_of(master)[: master.max_physical_offset]
+def test_pieces_that_come_together_are_one_append(master: MessageStore, log: bytes, copy: CopyAt, count: int) -> None:
+    dice = random.Random(count)
     parts = list(pieces(log, dice, 3000))
     for start in range(0, len(parts), count):
         copy.store.copy.append_raw(copy.store.copy.end, *parts[start : start + count])
@@ -307,9 +272,9 @@ def test_pieces_that_come_together_are_one_append(master: MessageStore, copy: Co
 
 
 def test_a_write_that_takes_a_part_is_gone_on_with(
-    master: MessageStore, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
+    master: MessageStore, log: bytes, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dice, log = random.Random(5), log_of(master)[: master.max_physical_offset]
+    dice = random.Random(5)
     at_once = MappedFile.write_together
 
     def some_of(file: MappedFile, start: int, run: Sequence[bytes | memoryview]) -> int:
@@ -324,9 +289,8 @@ def test_a_write_that_takes_a_part_is_gone_on_with(
 
 
 def test_what_came_before_a_full_disk_counts(
-    master: MessageStore, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
+    master: MessageStore, log: bytes, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = log_of(master)[: master.max_physical_offset]
     make_room_to = copy.store.parts.log.make_room_to
     with monkeypatch.context() as patch:
         patch.setattr(copy.store.parts.log, "make_room_to", lambda end: end <= 5000 and make_room_to(end))
@@ -338,8 +302,7 @@ def test_what_came_before_a_full_disk_counts(
     assert_same(copy.store, master)
 
 
-def test_a_bad_record_in_the_middle_leaves_what_was_good(master: MessageStore, copy: CopyAt) -> None:
-    log = log_of(master)
+def test_a_bad_record_in_the_middle_leaves_what_was_good(master: MessageStore, log: bytes, copy: CopyAt) -> None:
     size = len(bytes(master.message_bytes(0) or b""))
     with pytest.raises(CopyRefused, match="are no record"):
         copy.store.copy.append_raw(0, log[:size], bytes(100), bytes(30_000))
@@ -348,9 +311,8 @@ def test_a_bad_record_in_the_middle_leaves_what_was_good(master: MessageStore, c
 
 
 def test_a_write_that_fails_half_way_leaves_nothing_behind_the_end(
-    master: MessageStore, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
+    master: MessageStore, log: bytes, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = log_of(master)[: master.max_physical_offset]
     copy.store.copy.append_raw(0, log[:1000])
     write, fails = MappedFile.write, iter([True])
 
@@ -371,24 +333,32 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind_the_end(
 
 
 def test_a_copy_that_cannot_erase_its_last_part_stops_as_after_a_crash(
-    master: MessageStore, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    master: MessageStore, log: bytes, copy: CopyAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log = log_of(master)[: master.max_physical_offset]
-    copy = MessageStore(small_config(tmp_path / "copy"), is_copy=True, clock=clock, monotonic=clock)
-    copy.load()
-    copy.start()
-    copy.copy.append_raw(0, log[:1000])
+    stopped = copy.store
+    stopped.copy.append_raw(0, log[:1000])
 
     def fail(file: MappedFile, start: int, data: memoryview) -> None:
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
         patch.setattr(MappedFile, "write", fail)
-        copy.close()
-    assert not copy.is_closed_cleanly
-    copy = MessageStore(small_config(tmp_path / "copy"), is_copy=True, clock=clock, monotonic=clock)
-    copy.load()
-    copy.start()
-    copy.copy.append_raw(copy.copy.end, log[copy.copy.end :])
-    assert_same(copy, master)
-    copy.close()
+        stopped.close()
+    assert not stopped.is_closed_cleanly
+    copy.reopen(crash=False)
+    copy.store.copy.append_raw(copy.store.copy.end, log[copy.store.copy.end :])
+    assert_same(copy.store, master)
+
+
+def test_a_copy_whose_disk_did_not_take_it_takes_no_more(copy: CopyAt) -> None:
+    copy.store.health.sync_failed(OSError(5, "Input/output error"))
+    with pytest.raises(NoRoomForCopy, match="did not take"):
+        copy.store.copy.append_raw(0, b"x")
+
+
+def test_a_copy_that_stopped_before_its_first_whole_record_starts_again(copy: CopyAt, log: bytes) -> None:
+    base = 2 * FILE_BYTES
+    for _ in range(3):
+        if not copy.store.copy.end:
+            copy.store.copy.append_raw(base, log[base : base + 50])
+        copy.reopen(crash=False)

@@ -53,6 +53,15 @@ def filled(store: MessageStore) -> list[int]:
     return [*starts, store.max_physical_offset]
 
 
+@pytest.fixture
+def starts(small: MessageStoreConfig, open_store: OpenStore) -> list[int]:
+    """Of a store that was stopped cleanly."""
+    store = open_store(small)
+    found = filled(store)
+    store.close()
+    return found
+
+
 def log_bytes(config: MessageStoreConfig) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(config.commit_log_folders[0].iterdir()))
 
@@ -72,34 +81,25 @@ def by_id(plan: Plan) -> dict[int, int]:
     return {queue.queue_id: index for queue, index in plan.lacking.items()}
 
 
-def test_after_a_clean_stop_everything_is_there(small: MessageStoreConfig, open_store: OpenStore) -> None:
-    store = open_store(small)
-    *_starts, end = filled(store)
-    store.close()
+def test_after_a_clean_stop_everything_is_there(small: MessageStoreConfig, starts: list[int]) -> None:
     with loaded(small) as (files, _dispatcher):
-        assert look_after_clean_stop(files, NOTHING_KNOWN, check_crc=True) == Plan(end, end, {})
+        assert look_after_clean_stop(files, NOTHING_KNOWN, check_crc=True) == Plan(starts[-1], starts[-1], {})
 
 
 def test_after_a_clean_stop_a_missing_queue_is_lacking_from_its_first_index_on(
-    small: MessageStoreConfig, open_store: OpenStore
+    small: MessageStoreConfig, starts: list[int]
 ) -> None:
-    store = open_store(small)
-    *_starts, end = filled(store)
-    store.close()
     for path in (small.root / "consumequeue/T/1").iterdir():
         path.unlink()
     held = queue_bytes(small)
     with loaded(small) as (files, _dispatcher):
         plan = look_after_clean_stop(files, NOTHING_KNOWN, check_crc=True)
-        assert (plan.log_end, by_id(plan), plan.unsynced_from) == (end, {1: 0}, None)
+        assert (plan.log_end, by_id(plan), plan.unsynced_from) == (starts[-1], {1: 0}, None)
     assert queue_bytes(small) == held
 
 
-def test_what_the_queues_never_heard_of_is_left_to_be_fed(small: MessageStoreConfig, open_store: OpenStore) -> None:
+def test_what_the_queues_never_heard_of_is_left_to_be_fed(small: MessageStoreConfig, starts: list[int]) -> None:
     """RocketMQ may stop like that."""
-    store = open_store(small)
-    starts = filled(store)
-    store.close()
     with loaded(small) as (files, _dispatcher):
         for queue in files.queues:
             queue.cut_physical(starts[3])
@@ -144,11 +144,8 @@ def test_after_a_crash_what_the_files_held_is_noted(small: MessageStoreConfig, o
 
 
 def test_after_a_crash_reading_starts_where_everything_was_on_disk(
-    small: MessageStoreConfig, open_store: OpenStore
+    small: MessageStoreConfig, starts: list[int]
 ) -> None:
-    store = open_store(small)
-    starts = filled(store)
-    store.close()
     with loaded(small) as (files, dispatcher):
         known = Before(synced_end=starts[4], is_short=False, torn={})
         plan = look_after_crash(files, known, dispatcher, lambda: None, check_crc=True)
@@ -156,11 +153,8 @@ def test_after_a_crash_reading_starts_where_everything_was_on_disk(
         assert {queue.queue_id: units.end_index for queue, units in plan.fed_again.items()} == {0: 3, 1: 3}
 
 
-def test_after_a_crash_a_queue_that_ends_too_early_is_lacking(small: MessageStoreConfig, open_store: OpenStore) -> None:
+def test_after_a_crash_a_queue_that_ends_too_early_is_lacking(small: MessageStoreConfig, starts: list[int]) -> None:
     """Reading from where everything was on disk does not give it what it lost before."""
-    store = open_store(small)
-    starts = filled(store)
-    store.close()
     with loaded(small) as (files, dispatcher):
         (first, _second) = sorted(files.queues, key=lambda queue: queue.queue_id)
         first.cut(1)
@@ -169,10 +163,7 @@ def test_after_a_crash_a_queue_that_ends_too_early_is_lacking(small: MessageStor
         assert by_id(plan) == {0: 1}
 
 
-def test_a_plan_ends_log_and_queues_at_the_same_message(small: MessageStoreConfig, open_store: OpenStore) -> None:
-    store = open_store(small)
-    starts = filled(store)
-    store.close()
+def test_a_plan_ends_log_and_queues_at_the_same_message(small: MessageStoreConfig, starts: list[int]) -> None:
     with loaded(small) as (files, dispatcher):
         apply(Plan(starts[3], starts[3], {}), files, dispatcher)
         assert files.log.position == starts[3]
@@ -181,15 +172,12 @@ def test_a_plan_ends_log_and_queues_at_the_same_message(small: MessageStoreConfi
     assert not any(log_bytes(small)[starts[3] :])
 
 
-def test_a_plan_gives_a_queue_what_it_lacks_and_no_other(small: MessageStoreConfig, open_store: OpenStore) -> None:
-    store = open_store(small)
-    *_starts, end = filled(store)
-    store.close()
+def test_a_plan_gives_a_queue_what_it_lacks_and_no_other(small: MessageStoreConfig, starts: list[int]) -> None:
     held = queue_bytes(small)
     with loaded(small) as (files, dispatcher):
         queues = {queue.queue_id: queue for queue in files.queues}
         queues[1].cut(1)
-        apply(Plan(end, end, {queues[0]: 1}), files, dispatcher)
+        apply(Plan(starts[-1], starts[-1], {queues[0]: 1}), files, dispatcher)
         assert (queues[0].next_index, queues[1].next_index) == (3, 1)
     assert {path: data for path, data in queue_bytes(small).items() if path.parent.name == "0"} == {
         path: data for path, data in held.items() if path.parent.name == "0"

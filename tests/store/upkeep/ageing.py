@@ -10,7 +10,7 @@ from typing import Any
 from store import MessageStore, MessageStoreConfig
 from tests.any_disk import ROCKETMQS_MARKS
 from tests.store import conftest
-from tests.store.conftest import message
+from tests.store.conftest import OpenStore, message
 
 NOON = 1_700_049_600.0  # never within the deletion hour of the tests
 
@@ -30,6 +30,15 @@ def fill(store: MessageStore) -> None:
 def age(config: MessageStoreConfig, now: float, hours: float) -> None:
     for path in config.commit_log_folders[0].iterdir():
         os.utime(path, (now - hours * 3600, now - hours * 3600))
+
+
+def aged(open_store: OpenStore, root: Path, hours: float = 73, **settings: Any) -> MessageStore:
+    """A full store whose files are so old at noon."""
+    config = small_config(root, **settings)
+    store = open_store(config)
+    fill(store)
+    age(config, NOON, hours)
+    return store
 
 
 def hour_of(now: float) -> str:

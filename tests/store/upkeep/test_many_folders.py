@@ -22,17 +22,25 @@ def put(store: MessageStore, count: int) -> None:
         assert store.put_message(message(b"%d" % number + bytes(30_000))).status is PutMessageStatus.PUT_OK
 
 
-def files_in(folder: Path) -> list[int]:
-    return sorted(int(path.name) // 65536 for path in folder.iterdir()) if folder.is_dir() else []
-
-
-def test_new_files_go_to_the_folders_in_turn_sorted_by_name(tmp_path: Path, open_store: OpenStore) -> None:
+@pytest.fixture
+def stopped(tmp_path: Path, open_store: OpenStore) -> MessageStoreConfig:
+    """Of five files in the two folders."""
     config = config_of(tmp_path)
     store = open_store(config)
     put(store, 10)
     store.close()
+    return config
+
+
+def files_in(folder: Path) -> list[int]:
+    return sorted(int(path.name) // 65536 for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def test_new_files_go_to_the_folders_in_turn_sorted_by_name(
+    tmp_path: Path, stopped: MessageStoreConfig, open_store: OpenStore
+) -> None:
     assert (files_in(tmp_path / "a"), files_in(tmp_path / "b")) == ([0, 2, 4], [1, 3])
-    again = open_store(config)
+    again = open_store(stopped)
     bodies = [record.decode_record(raw).body for raw in read_all(again, "T")]
     assert bodies == [b"%d" % number + bytes(30_000) for number in range(10)]
     assert again.health.disk_ratios().keys() == {tmp_path / "a", tmp_path / "b"}
@@ -77,39 +85,21 @@ def test_a_folder_that_takes_no_file_is_passed_over(
     assert (files_in(tmp_path / "a"), files_in(tmp_path / "b")[:3]) == ([], [0, 1, 2])
 
 
-def test_a_folder_that_is_not_there_any_more_is_noticed(tmp_path: Path, open_store: OpenStore) -> None:
-    config = config_of(tmp_path)
-    store = open_store(config)
-    put(store, 10)
-    store.close()
+def test_a_folder_that_is_not_there_any_more_is_noticed(
+    tmp_path: Path, stopped: MessageStoreConfig, open_store: OpenStore
+) -> None:
     (tmp_path / "b").rename(tmp_path / "unmounted")
     with pytest.raises(StoreDamaged, match="files are missing"):
-        open_store(config)
+        open_store(stopped)
     (tmp_path / "unmounted").rename(tmp_path / "b")
-    assert len(read_all(open_store(config), "T")) == 10
+    assert len(read_all(open_store(stopped), "T")) == 10
 
 
-def test_the_same_file_twice_is_refused(tmp_path: Path, open_store: OpenStore) -> None:
-    config = config_of(tmp_path)
-    store = open_store(config)
-    put(store, 4)
-    store.close()
+def test_the_same_file_twice_is_refused(tmp_path: Path, stopped: MessageStoreConfig, open_store: OpenStore) -> None:
     name = f"{0:020d}"
     (tmp_path / "b" / name).write_bytes((tmp_path / "a" / name).read_bytes())
     with pytest.raises(StoreDamaged, match="another folder"):
-        open_store(config)
-
-
-def test_a_log_whose_folder_is_missing_does_not_cost_the_queues(tmp_path: Path, open_store: OpenStore) -> None:
-    config = small_config(tmp_path)
-    store = open_store(config)
-    put(store, 4)
-    store.close()
-    config.commit_log_folders[0].rename(tmp_path / "unmounted")
-    with pytest.raises(StoreDamaged, match="not mounted"):
-        open_store(config)
-    (tmp_path / "unmounted").rename(config.commit_log_folders[0])
-    assert len(read_all(open_store(config), "T")) == 4
+        open_store(stopped)
 
 
 def test_the_next_file_is_warmed_whole_before_its_turn(tmp_path: Path, open_store: OpenStore) -> None:

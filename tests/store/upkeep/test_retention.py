@@ -19,18 +19,15 @@ from store.startup.checkpoint import Checkpoint
 from store.upkeep import retention
 from store.upkeep.disk_space import disk_ratio
 from tests.store.conftest import OpenStore, message
-from tests.store.upkeep.ageing import NOON, age, fill, hour_of, other_hour, small_config
+from tests.store.upkeep.ageing import NOON, age, aged, fill, hour_of, other_hour, small_config
 from tests.waiting import WITHIN_S
 
 pytestmark = pytest.mark.usefixtures("half_full")
 
 
 async def test_old_files_go_at_the_set_hour_and_queues_follow(tmp_path: Path, open_store: OpenStore) -> None:
-    config = small_config(tmp_path, delete_when=hour_of(NOON))
-    store = open_store(config)
-    fill(store)
+    store = aged(open_store, tmp_path, delete_when=hour_of(NOON))
     files = len(store.parts.log.queue.files)
-    age(config, NOON, 73)
     assert await store.cleaner.clean(NOON, 0.1) == files - 1
     assert store.min_physical_offset == (files - 1) * 65536
     first = store.min_offset("T", 0)
@@ -39,18 +36,15 @@ async def test_old_files_go_at_the_set_hour_and_queues_follow(tmp_path: Path, op
     assert store.consume_queue_units("T", 0, 0, 1) == []
     assert len(list((tmp_path / "consumequeue" / "T" / "0").iterdir())) == 3 - first // 100
     store.close()
-    again = open_store(config)
+    again = open_store(store.config)
     assert again.min_offset("T", 0) == first
     assert again.max_offset("T", 0) == 300
 
 
 async def test_readers_keep_what_they_hold(tmp_path: Path, open_store: OpenStore) -> None:
-    config = small_config(tmp_path)
-    store = open_store(config)
-    fill(store)
+    store = aged(open_store, tmp_path, 100)
     held = store.get_message("g", "T", 0, 0, 1).buffers[0]
     before = bytes(held)
-    age(config, NOON, 100)
     assert await store.cleaner.clean(NOON, 0.99) > 0
     assert bytes(held) == before
     assert store.message_bytes(0) is None
@@ -139,10 +133,7 @@ async def test_a_file_somebody_else_deleted_is_let_go(tmp_path: Path, open_store
 async def test_a_disk_that_does_not_answer_changes_no_flag_and_comes_back(
     tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = small_config(tmp_path, delete_when=other_hour(NOON))
-    store = open_store(config)
-    fill(store)
-    age(config, NOON, 73)
+    store = aged(open_store, tmp_path, delete_when=other_hour(NOON))
     monkeypatch.setattr(retention, "disk_ratio", lambda path: -1.0)
     assert store.cleaner.check_space() == -1.0
     assert store.is_writeable
@@ -233,10 +224,7 @@ async def test_a_queue_that_can_not_be_read_keeps_no_other_from_being_cleaned(
 async def test_queues_that_could_not_be_looked_at_are_cleaned_in_the_next_round(
     tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = small_config(tmp_path)
-    store = open_store(config)
-    fill(store)
-    age(config, NOON, 73)
+    store = aged(open_store, tmp_path)
 
     def fail(queue: ConsumeQueue, min_physical_offset: int) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -285,15 +273,12 @@ async def test_what_expired_is_not_missed_by_the_next_start(
     tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, is_cut_short: bool
 ) -> None:
     """Also when the process dies between writing down where the log begins and deleting the file."""
-    config = small_config(tmp_path, delete_when=hour_of(NOON))
-    store = open_store(config)
-    fill(store)
-    age(config, NOON, 73)
+    store = aged(open_store, tmp_path, delete_when=hour_of(NOON))
     delete = MappedFile.delete
     deleted: list[int] = []
 
     def dying(file: MappedFile) -> None:
-        kept = Checkpoint(config.root / "checkpoint")
+        kept = Checkpoint(tmp_path / "checkpoint")
         kept.load()
         assert kept.kept_from >= file.end  # on disk before the file goes
         if is_cut_short and deleted:
@@ -309,7 +294,7 @@ async def test_what_expired_is_not_missed_by_the_next_start(
         await store.cleaner.clean(NOON, 0.1)
     monkeypatch.undo()
     store.abandon()
-    again = open_store(config)
+    again = open_store(store.config)
     assert again.min_physical_offset == deleted[-1] + 65536
     assert again.checkpoint.kept_from == again.min_physical_offset
 
@@ -317,11 +302,8 @@ async def test_what_expired_is_not_missed_by_the_next_start(
 async def test_a_full_disk_that_takes_no_checkpoint_is_cleaned_all_the_same(
     tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = small_config(tmp_path, delete_when=hour_of(NOON))
-    store = open_store(config)
-    fill(store)
+    store = aged(open_store, tmp_path, delete_when=hour_of(NOON))
     files = len(store.parts.log.queue.files)
-    age(config, NOON, 73)
     failure = OSError(errno.EIO, "broken")
     with monkeypatch.context() as patched:
         patched.setattr(store.checkpoint, "save", lambda: (_ for _ in ()).throw(failure))
