@@ -247,6 +247,8 @@ async def _runs_context(request: HttpRequest) -> dict[str, Any]:
     rows = [_row(run) async for run in ReportRun.objects.select_related("requested_by")[:RUNS_SHOWN]]
     plan = await plans.schedule()
     overview = await latest.overview(plan.reports if plan.is_on else ())
+    progress = {row["run"].run_id: row["progress"] for row in rows}
+    overview = [row | {"progress": progress.get(row["run"].run_id) if row["run"] else None} for row in overview]
     is_live = any(row["run"].is_live for row in rows)
     return {
         # What the next look compares: a run may begin and end between two.

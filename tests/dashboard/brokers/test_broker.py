@@ -79,6 +79,7 @@ async def test_a_page_with_all_its_charts_full_stays_small(
     await Sampler(gateway).sample()
     page = (await (await log_in("admin")).get(f"/broker/broker-a?range={span}")).content
     assert page.count(b"data-history-points") >= 7 and len(page) < 100_000
+    assert page.count(b'class="ranges"') == 1
 
 
 async def test_a_brokers_memory_is_shown_by_what_it_is_for(gateway: Gateway, log_in: Client) -> None:

@@ -11,9 +11,9 @@ from django.utils import translation
 from appliance.cli.checks.every import At, look
 from appliance.settings.appliance_config import ApplianceConfig
 from dashboard.brokers.machine import machine_checks
-from dashboard.models.management import User
+from dashboard.models.management import Role, User
 from dashboard.status.check import Level
-from tests.dashboard.conftest import api_for
+from tests.dashboard.conftest import Client, api_for
 
 
 def without_figures(sentence: str) -> str:
@@ -31,6 +31,15 @@ def test_the_sentences_are_those_of_the_doctor_and_translated(tmp_path: Path) ->
     assert Level.BAD not in {check.level for check in shown}, "the appliance runs"
     with translation.override("zh-hans"):
         assert not {check.title for check in machine_checks(config)} & {check.title for check in shown}
+
+
+async def test_the_page_folds_what_needs_no_attention(log_in: Client) -> None:
+    shown = machine_checks(settings.APPLIANCE)
+    page = (await (await log_in(Role.OPERATOR)).get("/brokers")).content.decode()
+    above, _, folded = page.partition('id="machine-good"')
+    good = sum(check.level is Level.GOOD for check in shown)
+    assert good and f"{good} check" in folded
+    assert folded.count('<span class="tag tag-good">') == good and 'class="tag tag-good"' not in above
 
 
 async def test_rest_has_the_same_list(users: dict[str, User]) -> None:

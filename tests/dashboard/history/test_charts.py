@@ -147,7 +147,7 @@ async def test_pages_and_rest_show_the_range_that_the_address_says(log_in: Clien
     board.put(snapshot(time.time(), 1.0))  # a page without one waits for it
     client = await log_in("admin")
     page = (await client.get("/?range=6h")).content.decode()
-    assert "data-history-points" in page and "42.5" in page and 'href="?range=7d"' in page
+    assert "data-history-points" in page and "42.5" in page and 'href="?range=7d#ranges"' in page
     assert "data-history-points" not in (await client.get("/")).content.decode()
     assert "data-chart-points" in (await client.get("/?range=nonsense")).content.decode()
     api = await api_for(await User.objects.aget(username="reader"), "read")
