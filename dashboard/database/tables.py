@@ -31,7 +31,8 @@ def bring_up_to_date(*, before: Callable[[], object], begin_anew: str) -> bool:
     version. Raises NotUsable, TablesMissing, and what Django does.
     """
     executor = MigrationExecutor(connection)
-    applied = set(executor.loader.applied_migrations or ())
+    loader = executor.loader
+    applied = set(loader.applied_migrations or ())
     if (LABEL, BEFORE_FIRST) in applied:
         raise NotUsable(
             gettext(
@@ -41,7 +42,8 @@ def bring_up_to_date(*, before: Callable[[], object], begin_anew: str) -> bool:
             % {"begin_anew": begin_anew}
         )
     installed = {app.label for app in apps.get_app_configs()}
-    newer = sorted(f"{label}.{name}" for label, name in applied - set(executor.loader.disk_migrations or ()))
+    known = {old for new in applied & set(loader.replacements) for old in loader.replacements[new].replaces}
+    newer = sorted(f"{label}.{name}" for label, name in applied - known - set(loader.disk_migrations or ()))
     if newer := [name for name in newer if name.partition(".")[0] in installed]:
         raise NotUsable(
             gettext(
@@ -53,7 +55,7 @@ def bring_up_to_date(*, before: Callable[[], object], begin_anew: str) -> bool:
         )
     if not applied and connection.introspection.table_names():
         raise TablesMissing(gettext("table %(name)s is missing") % {"name": "django_migrations"})
-    if not executor.migration_plan(executor.loader.graph.leaf_nodes()):
+    if not executor.migration_plan(loader.graph.leaf_nodes()):
         return False
     if applied:
         before()

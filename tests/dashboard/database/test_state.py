@@ -169,6 +169,27 @@ def test_alarms_and_incidents_of_0_1_0_are_alerts_with_their_rules_and_channels(
     assert (of_check.worst, of_check.begun_at.day, json.loads(of_check.words)["text"]) == ("w", 22, "e")
 
 
+OF_COMMITS_SINCE_0_1_0 = [
+    "0002_alerts", "0003_alert_handling", "0004_on_call_channels", "0005_saved_searches", "0006_latency",
+    "0007_words_of_topic_changes",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("has", "why"), [(6, ""), (5, "newer version of GantryMQ (dashboard.0006_latency)")])
+def test_one_of_a_commit_since_0_1_0_opens_or_is_told_what_to_do(files: DatabaseFiles, has: int, why: str) -> None:
+    with closing(sqlite3.connect(files.path)) as opened, opened:
+        opened.execute("DELETE FROM django_migrations WHERE app = 'dashboard' AND name != '0001_tables'")
+        opened.executemany(
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('dashboard', ?, '2026-11-29')",
+            [(name,) for name in OF_COMMITS_SINCE_0_1_0[:has]],
+        )
+    prepare()
+    assert why in database.state.why and bool(why) == bool(database.state.why)
+    assert files.set_aside_files() == []
+    if not why:
+        assert User.objects.count() == 1
+
+
 def test_one_of_before_0_1_0_stays_as_it_is_and_is_told_what_to_do(files: DatabaseFiles) -> None:
     with closing(sqlite3.connect(files.path)) as opened, opened:
         opened.execute(

@@ -174,7 +174,7 @@ async def test_a_run_of_before_is_told_in_the_words_of_now(gateway: Gateway, ada
     stands = {"topics": ["t"], "who": "ada", "way": Way.PAGE, "started_at": timezone.now()}
     for what in ("keep", "skip", "delete"):
         await TopicChangeRun.objects.acreate(wanted={"what": what}, state="done", **stands)
-    migration = importlib.import_module("dashboard.migrations.0007_words_of_topic_changes")
+    migration = importlib.import_module("dashboard.migrations.0002_tables")
     await sync_to_async(migration.say_in_the_words_of_now)(apps, None)
     status, told = await (await api_for(ada)).call("get", "/topic-changes")
     assert (status, [run["what"] for run in told["items"]]) == (200, ["delete", "reset-to-end", "retention"])
