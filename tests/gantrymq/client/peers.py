@@ -11,6 +11,7 @@ from typing import Any
 from appliance.bench.peer import Peer
 from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.results import MessageTrace
+from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.errors import GantryError
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting.admin_bodies import TopicConfig
@@ -38,6 +39,13 @@ async def topic_at(peer: Peer, name: str, *, queues: int = 4) -> AsyncIterator[A
     async with AdminClient(peer.namesrv_address) as admin:
         await admin.topics.create_at(peer.broker_address, TopicConfig(name, queues, queues))
         yield admin
+
+
+def subscribed(peer: Peer, name: str, listener: object, *, tags: str = "*", **options: object) -> PushConsumer:
+    """A consumer of the topic and in the group of that name, which is not started yet."""
+    consumer = PushConsumer(peer.namesrv_address, group=name, listener=listener, **options)  # type: ignore[arg-type]
+    consumer.subscribe(name, tags)
+    return consumer
 
 
 async def held_of(admin: AdminClient, peer: Peer, group: str, client_id: str, queue: MessageQueue) -> dict[str, Any]:

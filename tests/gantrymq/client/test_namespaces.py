@@ -23,7 +23,7 @@ from gantrymq.errors import MessageRejected, WrongType
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode
-from tests.gantrymq.client.peers import topic_at
+from tests.gantrymq.client.peers import subscribed, topic_at
 from tests.gantrymq.client.seen import Seen, numbers, until
 from tests.waiting import WITHIN_S
 
@@ -44,11 +44,7 @@ async def test_a_message_keeps_its_plain_topic_through_retry_and_dead_letters(pe
         return ConsumeResult.LATER
 
     async with topic_at(peer, f"{SPACE}%{name}") as admin, Producer(peer.namesrv_address, namespace=SPACE) as producer:
-        consumer = PushConsumer(
-            peer.namesrv_address, group=name, listener=listener, namespace=SPACE, max_reconsume_times=1
-        )
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, listener, namespace=SPACE, max_reconsume_times=1) as consumer:
             await until(lambda: len(consumer.assigned_queues) == 5)
             sent = await producer.send(Message(name, b"spaced"))
             assert sent.queue.topic == name
@@ -92,11 +88,7 @@ async def test_an_ordered_group_locks_its_queues_and_tools_reset_and_ask_it(peer
     whole = f"{SPACE}%{name}"
     async with topic_at(peer, whole, queues=1) as admin, Producer(peer.namesrv_address, namespace=SPACE) as producer:
         seen = Seen()
-        consumer = PushConsumer(
-            peer.namesrv_address, group=name, listener=seen, ordered=True, namespace=SPACE,
-            consume_from=ConsumeFrom.FIRST_OFFSET,
-        )  # fmt: skip
-        consumer.subscribe(name)
+        consumer = subscribed(peer, name, seen, ordered=True, namespace=SPACE, consume_from=ConsumeFrom.FIRST_OFFSET)
         await producer.send_many([Message(name, b"1"), Message(name, b"2")], sharding_key="k")
         async with consumer:
             await until(lambda: seen.bodies == [b"1", b"2"])
@@ -129,10 +121,7 @@ async def test_a_transaction_and_a_request_stay_in_the_namespace(peer: Peer, nam
                 committed.append((message.topic, message.body))
 
     committed: list[tuple[str, bytes]] = []
-    consumer = PushConsumer(
-        peer.namesrv_address, group=name, listener=listener, namespace=SPACE, consume_from=ConsumeFrom.FIRST_OFFSET
-    )
-    consumer.subscribe(name)
+    consumer = subscribed(peer, name, listener, namespace=SPACE, consume_from=ConsumeFrom.FIRST_OFFSET)
     async with (
         topic_at(peer, f"{SPACE}%{name}"),
         consumer,
@@ -164,11 +153,10 @@ async def test_a_broadcasting_members_file_has_the_names_java_writes(peer: Peer,
     async with topic_at(peer, f"{SPACE}%{name}", queues=1), Producer(peer.namesrv_address, namespace=SPACE) as producer:
         for body in (b"1", b"2"):
             seen = Seen()
-            consumer = PushConsumer(
-                peer.namesrv_address, group=name, listener=seen, model=MessageModel.BROADCASTING, namespace=SPACE,
+            consumer = subscribed(
+                peer, name, seen, model=MessageModel.BROADCASTING, namespace=SPACE,
                 consume_from=ConsumeFrom.FIRST_OFFSET, offsets_folder=tmp_path,
             )  # fmt: skip
-            consumer.subscribe(name)
             await producer.send(Message(name, body))
             async with consumer:
                 await until(lambda seen=seen, body=body: seen.bodies == [body])  # type: ignore[misc]

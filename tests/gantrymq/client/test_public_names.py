@@ -33,8 +33,7 @@ def test_importing_the_package_loads_nothing_that_costs() -> None:
 
 def test_importing_the_package_leaves_typing_to_type_checkers() -> None:
     program = "import sys; before = set(sys.modules); import gantrymq; print('typing' in set(sys.modules) - before)"
-    finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
-    assert (finished.stdout.strip(), finished.stderr) == ("False", "")
+    assert _printed(program) == "False"
 
 
 def test_importing_the_clients_loads_nothing_that_only_some_programs_need() -> None:
@@ -46,8 +45,7 @@ def test_importing_the_clients_loads_nothing_that_only_some_programs_need() -> N
     clients = [name for name in gantrymq.__all__ if name.endswith(("Producer", "Consumer", "AdminClient"))]
     program = f"import sys, gantrymq; [getattr(gantrymq, name) for name in {[*clients, 'Message', 'TlsConfig']}];"
     program += f"print([name for name in {late} if name in sys.modules])"
-    finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
-    assert (finished.stdout.strip(), finished.stderr) == ("[]", "")
+    assert _printed(program) == "[]"
 
 
 def test_producers_import_no_consumers_and_consumers_no_producer_of_threads() -> None:
@@ -55,25 +53,26 @@ def test_producers_import_no_consumers_and_consumers_no_producer_of_threads() ->
     senders = ["Producer", "SyncProducer", "TransactionProducer", "SyncTransactionProducer"]
     program = f"import sys, gantrymq; [getattr(gantrymq, name) for name in {senders}];"
     program += "print([name for name in sys.modules if 'consum' in name or name.endswith('admin')])"
-    finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
-    assert (finished.stdout.strip(), finished.stderr) == ("[]", "")
+    assert _printed(program) == "[]"
     program = (
         "import sys, gantrymq; gantrymq.SyncPushConsumer; print('gantrymq.client.blocking.producer' in sys.modules)"
     )
-    finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
-    assert (finished.stdout.strip(), finished.stderr) == ("False", "")
+    assert _printed(program) == "False"
 
 
 def test_producers_and_consumers_do_without_the_bodies_of_tools() -> None:
     program = "import sys, gantrymq; gantrymq.Producer, gantrymq.SyncProducer, gantrymq.PushConsumer;"
     program += "print('gantrymq.remoting.admin_bodies' in sys.modules)"
-    finished = subprocess.run([sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True)
-    assert (finished.stdout.strip(), finished.stderr) == ("False", "")
+    assert _printed(program) == "False"
 
 
-def _with_path(program: str) -> str:
+def _printed(program: str) -> str:
     """Without `site`, whose .pth files may import anything."""
-    return f"import sys; sys.path[:0] = {[str(ROOT), *(path for path in sys.path if 'packages' in path)]}; {program}"
+    paths = [str(ROOT), *(path for path in sys.path if "packages" in path)]
+    program = f"import sys; sys.path[:0] = {paths}; {program}"
+    finished = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True)
+    assert finished.stderr == ""
+    return finished.stdout.strip()
 
 
 def test_the_sdk_needs_no_package_but_orjson() -> None:

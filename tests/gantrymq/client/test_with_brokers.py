@@ -32,7 +32,7 @@ from gantrymq.errors import ClientClosed, GantryError, MessageRejected, Response
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import ROCKETMQ
-from tests.gantrymq.client.peers import held_of, running_peer, topic_at
+from tests.gantrymq.client.peers import held_of, running_peer, subscribed, topic_at
 from tests.gantrymq.client.seen import Seen, until
 from tests.peers.dispatch import until_dispatched
 from tests.waiting import WITHIN_S
@@ -99,9 +99,7 @@ async def test_many_messages_are_answered_in_order_and_spread_over_the_queues(pe
 async def test_the_binary_header_encoding_works_as_well(peer: Peer, name: str) -> None:
     async with topic_at(peer, name), Producer(peer.namesrv_address, serialize_type=ROCKETMQ) as producer:
         seen = Seen()
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen, serialize_type=ROCKETMQ)
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, seen, serialize_type=ROCKETMQ):
             await producer.send(Message(name, b"binary", tags="x"))
             await until(lambda: seen.bodies == [b"binary"])
 
@@ -149,9 +147,7 @@ async def test_two_consumers_share_a_group_and_the_next_one_goes_on_where_they_w
         assert all(consumed == stored for consumed, stored in written.values())
 
         later = Seen()
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=later)
-        consumer.subscribe(name, "A || B")
-        async with consumer:
+        async with subscribed(peer, name, later, tags="A || B") as consumer:
             await producer.send(Message(name, b"new", tags="A"))
             await until(lambda: bool(later.messages))
         assert later.bodies == [b"new"]
@@ -160,8 +156,7 @@ async def test_two_consumers_share_a_group_and_the_next_one_goes_on_where_they_w
 async def test_messages_of_one_queue_come_in_order_and_large_ones_whole(peer: Peer, name: str) -> None:
     async with topic_at(peer, name), Producer(peer.namesrv_address) as producer:
         seen = Seen()
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen, concurrency=1)
-        consumer.subscribe(name)
+        consumer = subscribed(peer, name, seen, concurrency=1)
         queue = MessageQueue(name, peer.broker_name, 1)
         async with consumer:
             for n in range(50):
@@ -182,9 +177,7 @@ async def test_a_failed_message_comes_again_and_rests_in_the_dead_letters_at_las
         return ConsumeResult.LATER
 
     async with topic_at(peer, name) as admin, Producer(peer.namesrv_address) as producer:
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=listener, max_reconsume_times=1)
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, listener, max_reconsume_times=1) as consumer:
             await until(lambda: len(consumer.assigned_queues) == 5)
             sent = [await producer.send(Message(name, body)) for body in (b"raise", b"later")]
             await until(lambda: len(tries) >= 4)
@@ -209,12 +202,10 @@ async def test_broadcasting_gives_all_everything_and_keeps_offsets_on_disk(
         await until_dispatched(peer)
 
         def member(number: int, seen: Seen) -> PushConsumer:
-            consumer = PushConsumer(
-                peer.namesrv_address, group=name, listener=seen, model=MessageModel.BROADCASTING,
-                instance_name=f"member-{number}", offsets_folder=tmp_path,
+            return subscribed(
+                peer, name, seen, model=MessageModel.BROADCASTING, instance_name=f"member-{number}",
+                offsets_folder=tmp_path,
             )  # fmt: skip
-            consumer.subscribe(name)
-            return consumer
 
         seen = [Seen(), Seen()]
         consumers = [member(number, one) for number, one in enumerate(seen)]
@@ -232,8 +223,7 @@ async def test_broadcasting_gives_all_everything_and_keeps_offsets_on_disk(
 async def test_an_operator_resets_the_group_and_asks_a_consumer_how_it_is(peer: Peer, name: str) -> None:
     async with topic_at(peer, name) as admin, Producer(peer.namesrv_address) as producer:
         seen = Seen()
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen)
-        consumer.subscribe(name)
+        consumer = subscribed(peer, name, seen)
         started_ms = int(time.time() * 1000)
         async with consumer:
             await producer.send_many(Message(name, b"%d" % n) for n in range(40))
@@ -265,11 +255,7 @@ async def test_a_new_group_begins_where_it_wants_to(peer: Peer, name: str, begin
         await asyncio.sleep(0.05)  # and before the second
         await producer.send(Message(name, b"new"))
         seen = Seen()
-        consumer = PushConsumer(
-            peer.namesrv_address, group=name, listener=seen, consume_from=begin, consume_from_ms=middle_ms
-        )
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, seen, consume_from=begin, consume_from_ms=middle_ms):
             await until(lambda: b"new" in seen.bodies)
         # both brokers say "go on at 0" to a new group on a young queue, whatever the group would have wanted
         assert seen.bodies == [b"old", b"new"]
@@ -279,9 +265,7 @@ async def test_topics_come_and_go_while_the_consumer_runs(peer: Peer, name: str)
     other = f"{name}_other"
     async with topic_at(peer, name), topic_at(peer, other), Producer(peer.namesrv_address) as producer:
         seen = Seen()
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen)
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, seen) as consumer:
             await until(lambda: len(consumer.assigned_queues) == 5)
             consumer.subscribe(other)
             await producer.send(Message(other, b"added"))
@@ -300,11 +284,7 @@ async def test_a_slow_listener_holds_no_more_than_its_limits(peer: Peer, name: s
         consumed += len(messages)
 
     async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
-        consumer = PushConsumer(
-            peer.namesrv_address, group=name, listener=listener, limits=FlowLimits(messages_per_queue=10), pull_batch=4
-        )
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, listener, limits=FlowLimits(messages_per_queue=10), pull_batch=4) as consumer:
             await producer.send_many(Message(name, b"x") for _ in range(200))
             queue = MessageQueue(name, peer.broker_name, 0)
             await until(lambda: queue in consumer.assigned_queues)
@@ -334,9 +314,7 @@ async def test_offsets_of_unfinished_messages_are_not_written(peer: Peer, name: 
         done.append(messages[0].queue_offset)
 
     async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=listener, close_wait_s=0.1)
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, listener, close_wait_s=0.1):
             await producer.send_many(Message(name, b"x") for _ in range(10))
             await until(lambda: len(done) == 9)
         assert await offsets_written(admin, peer, name, name) == {0: (3, 10)}
@@ -348,9 +326,7 @@ async def test_an_offset_outside_the_queue_is_corrected(peer: Peer, name: str) -
         await until_dispatched(peer)
         await admin.offsets.set_at(peer.broker_address, name, name, 0, 999)
         seen = Seen()
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen)
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, seen):
             async with asyncio.timeout(WITHIN_S):
                 while await admin.offsets.get_at(peer.broker_address, name, name, 0) != 1:
                     await asyncio.sleep(0.05)
@@ -369,28 +345,25 @@ async def test_a_listener_that_never_returns_does_not_hold_the_offset_for_ever(
         if messages[0].reconsume_times == 0:
             await asyncio.Event().wait()
 
-    async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
-        consumer = PushConsumer(
-            peer.namesrv_address, group=name, listener=listener, overdue_s=0.05, close_wait_s=0.0, concurrency=2
-        )
-        consumer.subscribe(name)
-        async with consumer:
-            await producer.send(Message(name, b"x"))
-            await until(lambda: tries == [0, 1])
-            queue = MessageQueue(name, peer.broker_name, 0)
+    async with (
+        topic_at(peer, name, queues=1) as admin,
+        Producer(peer.namesrv_address) as producer,
+        subscribed(peer, name, listener, overdue_s=0.05, close_wait_s=0.0, concurrency=2) as consumer,
+    ):
+        await producer.send(Message(name, b"x"))
+        await until(lambda: tries == [0, 1])
+        queue = MessageQueue(name, peer.broker_name, 0)
 
-            async def is_finished() -> bool:
-                return bool((await held_of(admin, peer, name, consumer.client_id, queue))["commitOffset"] == 1)
+        async def is_finished() -> bool:
+            return bool((await held_of(admin, peer, name, consumer.client_id, queue))["commitOffset"] == 1)
 
-            await until_it(is_finished)
+        await until_it(is_finished)
 
 
 async def test_a_tool_hands_a_message_to_a_consumer_and_asks_for_its_offsets(peer: Peer, name: str) -> None:
     async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
         seen = Seen()
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen)
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, seen) as consumer:
             sent = await producer.send(Message(name, b"x"))
             await until(lambda: seen.bodies == [b"x"])
             fields = {"consumerGroup": name, "clientId": consumer.client_id, "msgId": sent.offset_msg_id}
@@ -445,8 +418,7 @@ async def test_a_killed_broker_loses_no_acknowledged_message_and_both_sides_go_o
     with running_peer("gantry", tmp_path) as peer:
         async with topic_at(peer, name), Producer(peer.namesrv_address, delivery_timeout_s=1.0) as producer:
             seen = Seen()
-            consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen)
-            consumer.subscribe(name)
+            consumer = subscribed(peer, name, seen)
             acknowledged: list[str] = []
             is_over = False
 

@@ -29,15 +29,22 @@ async def server() -> AsyncIterator[ScriptedServer]:
         yield server
 
 
-async def test_many_calls_share_one_connection_and_each_gets_its_own_answer(server: ScriptedServer) -> None:
+@pytest.fixture
+async def client() -> AsyncIterator[PatientClient]:
     client = PatientClient()
-    answers = await asyncio.gather(*(client.invoke(server.address, request(n), timeout_s=WITHIN_S) for n in range(500)))
-    assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(500)]
-    assert len(server.writers) == 1
+    yield client
     await client.close()
 
 
-async def test_answers_may_come_in_any_order() -> None:
+async def test_many_calls_share_one_connection_and_each_gets_its_own_answer(
+    server: ScriptedServer, client: PatientClient
+) -> None:
+    answers = await asyncio.gather(*(client.invoke(server.address, request(n), timeout_s=WITHIN_S) for n in range(500)))
+    assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(500)]
+    assert len(server.writers) == 1
+
+
+async def test_answers_may_come_in_any_order(client: PatientClient) -> None:
     held: list[RemotingCommand] = []
 
     def backwards(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
@@ -47,28 +54,25 @@ async def test_answers_may_come_in_any_order() -> None:
                 writer.write(one.reply(ext_fields=one.ext_fields).encode())
 
     async with scripted_server(backwards) as server:
-        client = PatientClient()
         answers = await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(10)))
         assert [answer.ext_fields["n"] for answer in answers] == [str(n) for n in range(10)]
-        await client.close()
 
 
-async def test_a_call_without_an_answer_fails_at_its_deadline_and_not_before() -> None:
+async def test_a_call_without_an_answer_fails_at_its_deadline_and_not_before(client: PatientClient) -> None:
     async with scripted_server(silence) as server:
-        client = PatientClient()
         await client.invoke_oneway(server.address, request())  # connecting is another call's time
         started = time.monotonic()
         with pytest.raises(RequestTimeout) as caught:
             await client.invoke(server.address, request(), timeout_s=0.2)
         assert 0.15 < time.monotonic() - started < time_limit(10)
         assert (caught.value.address, caught.value.code) == (server.address, 10)
-        await client.close()
 
 
-async def test_a_peer_that_says_nothing_is_given_up_with_all_its_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_peer_that_says_nothing_is_given_up_with_all_its_calls(
+    monkeypatch: pytest.MonkeyPatch, client: PatientClient
+) -> None:
     monkeypatch.setattr(connection, "GIVE_UP_S", 0.2)
     async with scripted_server(silence) as server:
-        client = PatientClient()
         await client.invoke_oneway(server.address, request())  # connecting is another call's time
         long = asyncio.create_task(client.invoke(server.address, request()))
         for timeout_s in (0.15, 0.15):  # neither of them alone waits for long enough
@@ -76,10 +80,9 @@ async def test_a_peer_that_says_nothing_is_given_up_with_all_its_calls(monkeypat
                 await client.invoke(server.address, request(), timeout_s=timeout_s)
         with pytest.raises(ConnectError):
             await long
-        await client.close()
 
 
-async def test_a_call_that_has_little_time_ends_no_other_call() -> None:
+async def test_a_call_that_has_little_time_ends_no_other_call(client: PatientClient) -> None:
     """A producer's last try has what is left of its time. Others would be sent, and stored, a second time."""
     held: list[RemotingCommand] = []
 
@@ -89,7 +92,6 @@ async def test_a_call_that_has_little_time_ends_no_other_call() -> None:
         held.append(command)
 
     async with scripted_server(after_the_second) as server:
-        client = PatientClient()
         await client.invoke_oneway(server.address, request(0))
         patient = asyncio.create_task(client.invoke(server.address, request(1)))
         with pytest.raises(RequestTimeout):
@@ -97,16 +99,14 @@ async def test_a_call_that_has_little_time_ends_no_other_call() -> None:
         await client.invoke_oneway(server.address, request(2))
         await patient
         assert len(server.writers) == 1
-        await client.close()
 
 
-async def test_a_late_answer_fails_one_call_and_leaves_the_connection() -> None:
+async def test_a_late_answer_fails_one_call_and_leaves_the_connection(client: PatientClient) -> None:
     def one_of_two(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
         if command.ext_fields["n"] == "1":
             writer.write(command.reply().encode())
 
     async with scripted_server(one_of_two) as server:
-        client = PatientClient()
         await client.invoke_oneway(server.address, request())  # connecting is another call's time
         late = asyncio.create_task(client.invoke(server.address, request(0), timeout_s=1))
         await asyncio.sleep(0)
@@ -115,19 +115,15 @@ async def test_a_late_answer_fails_one_call_and_leaves_the_connection() -> None:
             await late
         await client.invoke(server.address, request(1))
         assert len(server.writers) == 1
-        await client.close()
 
 
-async def test_an_address_without_a_listener_is_a_connect_error() -> None:
-    client = PatientClient()
+async def test_an_address_without_a_listener_is_a_connect_error(client: PatientClient) -> None:
     with pytest.raises(ConnectError):
         await client.invoke(closed_port(), request())
-    await client.close()
 
 
-async def test_a_connection_that_is_being_made_is_given_up_when_nothing_is_wanted_there() -> None:
+async def test_a_connection_that_is_being_made_is_given_up_when_nothing_is_wanted_there(client: PatientClient) -> None:
     with silent_host() as address:
-        client = PatientClient()
         calls = [asyncio.create_task(client.invoke(address, request())) for _ in range(2)]
         await until(lambda: any(each.get_name() == f"connect {address}" for each in asyncio.all_tasks()))
         await asyncio.sleep(0.1)  # until both wait, and the kernel has dropped their requests
@@ -135,22 +131,19 @@ async def test_a_connection_that_is_being_made_is_given_up_when_nothing_is_wante
         for call in calls:
             with pytest.raises(ConnectError, match="given up"):
                 await call
-        await client.close()
 
 
-async def test_a_caller_that_is_cancelled_as_its_connection_is_given_up_is_cancelled() -> None:
+async def test_a_caller_that_is_cancelled_as_its_connection_is_given_up_is_cancelled(client: PatientClient) -> None:
     with silent_host() as address:
-        client = PatientClient()
         connecting = asyncio.create_task(client.connect(address))
         await asyncio.sleep(0)
         client.end_silent(address, 0, "moved")
         connecting.cancel()
         await asyncio.wait([connecting])
         assert connecting.cancelled(), "or what awaits it goes on after its end"
-        await client.close()
 
 
-async def test_a_broken_connection_fails_its_calls_and_the_next_call_makes_a_new_one() -> None:
+async def test_a_broken_connection_fails_its_calls_and_the_next_call_makes_a_new_one(client: PatientClient) -> None:
     def cut(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
         if len(server.writers) == 1:
             writer.close()
@@ -158,41 +151,28 @@ async def test_a_broken_connection_fails_its_calls_and_the_next_call_makes_a_new
             echo(server, writer, command)
 
     async with scripted_server(cut) as server:
-        client = PatientClient()
         with pytest.raises(ConnectError):
             await client.invoke(server.address, request())
         assert (await client.invoke(server.address, request(7))).ext_fields["n"] == "7"
         assert len(server.writers) == 2
-        await client.close()
 
 
-async def test_garbage_from_the_peer_closes_the_connection() -> None:
+async def test_garbage_from_the_peer_closes_the_connection(client: PatientClient) -> None:
     def garbage(server: ScriptedServer, writer: asyncio.StreamWriter, command: RemotingCommand) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     async with scripted_server(garbage) as server:
-        client = PatientClient()
         with pytest.raises(ConnectError, match="bad frame"):
             await client.invoke(server.address, request())
-        await client.close()
 
 
-async def test_callers_that_come_while_connecting_share_the_connection(server: ScriptedServer) -> None:
-    client = PatientClient()
-    await asyncio.gather(*(client.invoke(server.address, request(n)) for n in range(20)))
-    assert len(server.writers) == 1
-    await client.close()
-
-
-async def test_a_cancelled_caller_does_not_disturb_the_others(server: ScriptedServer) -> None:
-    client = PatientClient()
+async def test_a_cancelled_caller_does_not_disturb_the_others(server: ScriptedServer, client: PatientClient) -> None:
     tasks = [asyncio.create_task(client.invoke(server.address, request(n))) for n in range(3)]
     await asyncio.sleep(0)
     tasks[0].cancel()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(outcomes[0], asyncio.CancelledError)
     assert [answer.ext_fields["n"] for answer in outcomes[1:] if isinstance(answer, RemotingCommand)] == ["1", "2"]
-    await client.close()
 
 
 async def test_more_calls_than_fit_wait_for_room(server: ScriptedServer) -> None:
@@ -215,20 +195,18 @@ async def test_waiting_for_room_ends_at_the_deadline() -> None:
             await first
 
 
-async def test_large_bodies_travel_both_ways_while_small_calls_go_on(server: ScriptedServer) -> None:
-    client = PatientClient()
+async def test_large_bodies_travel_both_ways_while_small_calls_go_on(
+    server: ScriptedServer, client: PatientClient
+) -> None:
     body = bytes(range(256)) * (4 * 4096)
     answers = await asyncio.gather(*(client.invoke(server.address, request(n, body)) for n in range(4)))
     assert all(answer.body == body for answer in answers)
-    await client.close()
 
 
-async def test_a_oneway_request_is_marked_and_waits_for_nothing(server: ScriptedServer) -> None:
-    client = PatientClient()
+async def test_a_oneway_request_is_marked_and_waits_for_nothing(server: ScriptedServer, client: PatientClient) -> None:
     await client.invoke_oneway(server.address, request(1))
     await client.invoke(server.address, request(2))
     assert [(command.ext_fields["n"], command.is_oneway) for command in server.requests] == [("1", True), ("2", False)]
-    await client.close()
 
 
 async def test_oneway_requests_written_before_closing_arrive(server: ScriptedServer) -> None:
@@ -271,13 +249,11 @@ async def test_a_request_from_the_server_is_handled_and_answered() -> None:
         await client.close()
 
 
-async def test_a_request_without_a_handler_is_answered_as_unsupported() -> None:
+async def test_a_request_without_a_handler_is_answered_as_unsupported(client: PatientClient) -> None:
     async with scripted_server(asks_back(999)) as server:  # type: ignore[arg-type]
-        client = PatientClient()
         await client.invoke(server.address, request())
         (answer,) = await answers_to(server, 1)
         assert answer.code == 3
-        await client.close()
 
 
 async def test_a_handler_that_fails_is_answered_by_a_system_error_without_more(

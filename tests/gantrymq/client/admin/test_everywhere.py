@@ -8,11 +8,11 @@ import time
 import pytest
 
 from appliance.bench.peer import Peer
-from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, MessageQueue, Producer, PushConsumer
+from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, MessageQueue, Producer
 from gantrymq.client.admin.calls import ask_each
 from gantrymq.errors import ConfigError, ConnectError, GantryError, PartlyDone, RouteNotFound
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
-from tests.gantrymq.client.peers import topic_at
+from tests.gantrymq.client.peers import subscribed, topic_at
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import Seen, numbers, until
 from tests.peers.dispatch import until_dispatched
@@ -97,9 +97,7 @@ async def _search(admin: AdminClient, peer: Peer, topic: str, timestamp_ms: int)
 async def test_a_running_group_is_not_moved_behind_its_back(peer: Peer, name: str) -> None:
     async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
         seen = Seen()
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=seen, consume_from=ConsumeFrom.FIRST_OFFSET)
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, seen, consume_from=ConsumeFrom.FIRST_OFFSET):
             await producer.send(Message(name, b"x"))
             await until(lambda: seen.bodies == [b"x"])
             with pytest.raises(ConfigError):
@@ -119,9 +117,7 @@ async def test_a_dead_letter_goes_back_to_where_it_came_from(peer: Peer, name: s
         return ConsumeResult.SUCCESS
 
     async with topic_at(peer, name, queues=1) as admin, Producer(peer.namesrv_address) as producer:
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=listener, max_reconsume_times=0)
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, listener, max_reconsume_times=0) as consumer:
             await until(lambda: len(consumer.assigned_queues) == 2)
             sent = await producer.send(Message(name, b"again", tags="T", keys="k", properties={"own": "kept"}))
             dead: MessageExt | None = None

@@ -99,6 +99,16 @@ async def members() -> AsyncIterator[tuple[Group, str, str, str]]:
         yield group, names.address, old.address, new.address
 
 
+@contextlib.asynccontextmanager
+async def reading(name_server: str) -> AsyncIterator[ClientSession]:
+    """The session of a client that knows the route."""
+    session = ClientSession(ClientOptions(name_servers=name_server), heartbeat=HeartbeatData)
+    session.open()
+    await session.routes.to_read("T")
+    yield session
+    await session.close()
+
+
 @pytest.mark.parametrize("way", ["refuses", "hangs up"])
 async def test_the_route_is_asked_for_at_once_and_the_new_master_tried_before_the_next_pause(
     way: str, monkeypatch: pytest.MonkeyPatch
@@ -227,10 +237,7 @@ async def test_a_long_poll_at_a_master_that_stands_still_ends_when_another_is_kn
     monkeypatch: pytest.MonkeyPatch, code: RequestCode
 ) -> None:
     monkeypatch.setattr("gantrymq.client.connection.silence.SILENT_S", 0.05)
-    async with members() as (group, names, old, new):
-        session = ClientSession(ClientOptions(name_servers=names), heartbeat=HeartbeatData)
-        session.open()
-        await session.routes.to_read("T")
+    async with members() as (group, names, old, new), reading(names) as session:
         group.is_silent = True
         pulling = asyncio.create_task(session.calls.call(old, code, timeout_s=7200))
         await asyncio.sleep(0.3)  # some looks, which find no call that says anything: long polls may wait
@@ -239,7 +246,6 @@ async def test_a_long_poll_at_a_master_that_stands_still_ends_when_another_is_kn
         assert await session.routes.look_again("T")
         with pytest.raises(ConnectError, match="serves elsewhere"):
             await pulling
-        await session.close()
 
 
 async def test_a_pull_that_waits_at_an_old_master_that_answers_others_ends_too_and_nothing_else_does(
@@ -247,10 +253,7 @@ async def test_a_pull_that_waits_at_an_old_master_that_answers_others_ends_too_a
 ) -> None:
     """Only its slaves and etcd do not reach it."""
     monkeypatch.setattr("gantrymq.client.connection.silence.SILENT_S", 3600.0)
-    async with members() as (group, names, old, new):
-        session = ClientSession(ClientOptions(name_servers=names), heartbeat=HeartbeatData)
-        session.open()
-        await session.routes.to_read("T")
+    async with members() as (group, names, old, new), reading(names) as session:
         group.leaves_unanswered = RequestCode.PULL_MESSAGE
         pulling = asyncio.create_task(session.calls.call(old, RequestCode.PULL_MESSAGE, timeout_s=7200))
         await session.calls.call(old, RequestCode.HEART_BEAT)
@@ -264,7 +267,6 @@ async def test_a_pull_that_waits_at_an_old_master_that_answers_others_ends_too_a
         await session.calls.call(old, RequestCode.HEART_BEAT)
         assert not sending.done()
         sending.cancel()
-        await session.close()
 
 
 async def test_a_pop_at_a_master_that_stands_still_is_asked_of_the_next_one(

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from appliance.bench.peer import Peer
-from gantrymq import ConsumeFrom, Message, MessageExt, Producer, PushConsumer, SyncProducer, SyncPushConsumer, reply_to
+from gantrymq import ConsumeFrom, Message, MessageExt, Producer, SyncProducer, SyncPushConsumer, reply_to
 from gantrymq.client.produce import request_reply
 from gantrymq.client.produce.request_reply import WaitingRequests, read_reply
 from gantrymq.errors import MessageRejected, RequestTimeout
@@ -16,7 +16,7 @@ from gantrymq.message import properties as names
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.gantrymq.client.messages import stored
-from tests.gantrymq.client.peers import topic_at
+from tests.gantrymq.client.peers import subscribed, topic_at
 from tests.gantrymq.client.seen import numbers
 from tests.waiting import WITHIN_S
 
@@ -34,11 +34,7 @@ async def test_requests_get_the_answers_meant_for_them(peer: Peer, name: str, mo
             for message in messages:
                 await consumer.reply(message, b"answer to " + message.body)
 
-        consumer = PushConsumer(
-            peer.namesrv_address, group=name, listener=listener, consume_from=ConsumeFrom.FIRST_OFFSET
-        )
-        consumer.subscribe(name)
-        async with consumer:
+        async with subscribed(peer, name, listener, consume_from=ConsumeFrom.FIRST_OFFSET) as consumer:
             bodies = [b"%d" % n for n in range(8)] + [b"long" * 5000]
             replies = await asyncio.gather(*(producer.request(Message(name, body), WITHIN_S) for body in bodies))
             await producer.request(

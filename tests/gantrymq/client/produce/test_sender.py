@@ -511,10 +511,6 @@ async def test_the_producer_is_registered_where_it_sends_and_leaves_when_it_clos
     assert seen.count(RequestCode.UNREGISTER_CLIENT) == 2
 
 
-def test_every_failure_of_the_client_is_a_gantry_error() -> None:
-    assert all(issubclass(kind, GantryError) for kind in (ConnectError, RequestTimeout, ResponseError, SendIncomplete))
-
-
 async def test_a_topic_that_died_with_its_broker_is_made_at_another_one_within_the_call() -> None:
     b = Broker("b")
     routes: dict[str, TopicRouteData] = {}

@@ -20,7 +20,6 @@ from gantrymq import (
     MessageQueue,
     Producer,
     PullConsumer,
-    PushConsumer,
     SendResult,
     SendStatus,
     SyncAdminClient,
@@ -35,7 +34,7 @@ from gantrymq.client.produce.trace_records import TraceKind, TraceRecord, decode
 from gantrymq.errors import GantryError
 from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.bodies import HeartbeatData
-from tests.gantrymq.client.peers import topic_at, traced
+from tests.gantrymq.client.peers import subscribed, topic_at, traced
 from tests.gantrymq.client.ports import closed_port
 from tests.gantrymq.client.seen import numbers, until
 from tests.harness import serving
@@ -95,8 +94,7 @@ async def test_a_message_is_followed_from_its_producer_to_its_consumer(peer: Pee
         return ConsumeResult.LATER if is_first_try else ConsumeResult.SUCCESS
 
     async with topic_at(peer, name) as admin:
-        consumer = PushConsumer(peer.namesrv_address, group=name, listener=listener, trace=True)
-        consumer.subscribe(name)
+        consumer = subscribed(peer, name, listener, trace=True)
         async with Producer(peer.namesrv_address, group="traced", trace=True) as producer, consumer:
             await until(lambda: len(consumer.assigned_queues) == 5)
             sent = await producer.send(Message(name, b"followed", tags="T", keys="order-7"))
