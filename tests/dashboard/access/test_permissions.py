@@ -80,13 +80,6 @@ async def test_a_fragment_without_session_is_sent_to_the_log_in() -> None:
     assert (response.status_code, response.headers["HX-Redirect"]) == (401, "/login")
 
 
-async def test_forms_need_their_token(log_in: Client, gateway: Gateway) -> None:
-    client = await log_in(Role.ADMIN, enforce_csrf_checks=True)
-    response = await client.post("/topics/create", {"name": "csrf-less", "queues": 1, "perm": "read-write"})
-    assert response.status_code == 403
-    assert "csrf-less" not in {row.name for row in (await gateway.topics.list()).rows}
-
-
 def test_no_token_may_more_than_an_operator_but_for_the_one_made_for_settings() -> None:
     for scope, permissions in SCOPE_PERMISSIONS.items():
         beyond = permissions - ROLE_PERMISSIONS[Role.OPERATOR]

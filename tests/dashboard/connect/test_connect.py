@@ -121,18 +121,25 @@ async def test_the_checks_try_what_clients_are_told(gateway: Gateway, monkeypatc
     )
 
 
-async def test_a_broker_that_does_not_tell_is_counted_and_one_without_tls_shows_no_certificate(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sample, asked = await Sampler(gateway).sample(), list[str]()
-    [here] = sample.brokers
-    assert here.facts is not None
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Addresses that are asked for their certificate; none is told."""
+    found: list[str] = []
 
     async def ends(addresses: Iterable[str]) -> list[None]:
-        asked.extend(addresses)
+        found.extend(addresses)
         return []
 
     monkeypatch.setattr(checks, "ends_of", ends)
+    return found
+
+
+async def test_a_broker_that_does_not_tell_is_counted_and_one_without_tls_shows_no_certificate(
+    gateway: Gateway, asked: list[str]
+) -> None:
+    sample = await Sampler(gateway).sample()
+    [here] = sample.brokers
+    assert here.facts is not None
     for services, of_tls, of_accounts in (
         (Services(), "without TLS; some brokers do not report it", "no account; some brokers do not report it"),
         (Services(tls="enforcing", accounts="3 accounts"), "different from broker to broker", "required by some"),
@@ -149,16 +156,11 @@ async def test_a_broker_that_does_not_tell_is_counted_and_one_without_tls_shows_
 
 
 async def test_only_brokers_that_say_that_they_have_tls_are_asked_for_a_certificate(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample, asked = await Sampler(gateway).sample(), list[str]()
+    sample = await Sampler(gateway).sample()
     [here] = sample.brokers
     assert here.facts is not None
-
-    async def ends(addresses: Iterable[str]) -> list[None]:
-        asked.extend(addresses)
-        return []
-
     with contextlib.ExitStack() as stack:
         ports = [stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(3)]
         addresses = [f"127.0.0.1:{port}" for port in ports]
@@ -166,7 +168,6 @@ async def test_only_brokers_that_say_that_they_have_tls_are_asked_for_a_certific
         async def three() -> ClusterView:
             return ClusterView(tuple(BrokerRef(one, one, "c") for one in addresses), time.time())
 
-        monkeypatch.setattr(checks, "ends_of", ends)
         monkeypatch.setattr(gateway.brokers, "list", three)
         told = tuple(
             dataclasses.replace(
@@ -178,6 +179,12 @@ async def test_only_brokers_that_say_that_they_have_tls_are_asked_for_a_certific
     assert asked == addresses[:1], "the second does not say, and nothing is known of the third"
 
 
+def program_of(page: str) -> str:
+    found = re.search(r'<pre id="program"[^>]*><code>(.*?)</code>', page, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
 async def test_the_page_has_whole_programs_with_the_address_in_them(gateway: Gateway, log_in: Client) -> None:
     reader = await log_in(Role.READER)
     for language, word in (
@@ -187,10 +194,10 @@ async def test_the_page_has_whole_programs_with_the_address_in_them(gateway: Gat
         ("?", "import"),
     ):
         page = (await reader.get("/connect", {"lang": language})).content.decode()
-        program = re.search(r'<pre id="program"[^>]*><code>(.*?)</code>', page, re.DOTALL)
-        assert program is not None and word in program[1] and "demo-readers" in program[1]
+        program = program_of(page)
+        assert word in program and "demo-readers" in program
         assert "Send one from here" not in page, "a reader sends nothing"
-    ast.parse(html.unescape(program[1]))
+    ast.parse(html.unescape(program))
     page = (await reader.get("/connect", {"error": "<b>No route info of this topic"})).content.decode()
     assert "no broker with that topic" in page and "<b>No route" not in page
 
@@ -205,9 +212,9 @@ async def test_the_program_with_a_pop_consumer_gets_its_message(
     here = dataclasses.replace(settings.APPLIANCE, advertise=host, namesrv_port=int(port))
     monkeypatch.setattr(settings, "APPLIANCE", here)
     page = (await reader.get("/connect", {"lang": "python-pop"})).content.decode()
-    program = re.search(r'<pre id="program"[^>]*><code>(.*?)</code>', page, re.DOTALL)
-    assert program is not None and cluster.namesrv_address in program[1]
-    (tmp_path / "demo.py").write_text(html.unescape(program[1]).replace("timeout_s=10", "timeout_s=3"))
+    program = program_of(page)
+    assert cluster.namesrv_address in program
+    (tmp_path / "demo.py").write_text(html.unescape(program).replace("timeout_s=10", "timeout_s=3"))
     running = await asyncio.create_subprocess_exec(sys.executable, tmp_path / "demo.py", stdout=subprocess.PIPE)
     said, _ = await asyncio.wait_for(running.communicate(), 2 * WITHIN_S)
     assert running.returncode == 0 and b"SEND_OK" in said and b"got b'hello'" in said
@@ -226,10 +233,10 @@ async def test_the_page_has_programs_for_clients_of_rocketmq_5_with_the_endpoint
         ("python", "rocketmq"),
     ):
         page = (await reader.get("/connect", {"lang": language, "protocol": "5"})).content.decode()
-        program = re.search(r'<pre id="program"[^>]*><code>(.*?)</code>', page, re.DOTALL)
-        assert program is not None and word in program[1] and "10.1.2.3:18081;10.1.2.3:18082" in program[1]
-        assert "ACCESS-KEY" not in program[1] and "demo-readers" not in program[1], "it pulls: mixing is refused"
-    ast.parse(html.unescape(program[1]))
+        program = program_of(page)
+        assert word in program and "10.1.2.3:18081;10.1.2.3:18082" in program
+        assert "ACCESS-KEY" not in program and "demo-readers" not in program, "it pulls: mixing is refused"
+    ast.parse(html.unescape(program))
     monkeypatch.setattr(settings, "APPLIANCE", dataclasses.replace(served, accounts=True))
     for language in ("java", "go", "node", "python"):
         assert "ACCESS-KEY" in (await reader.get("/connect", {"lang": language, "protocol": "5"})).content.decode()

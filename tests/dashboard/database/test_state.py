@@ -69,14 +69,18 @@ def torn_inside(path: Path) -> None:
     path.write_bytes(content)
 
 
-def without_a_table(path: Path) -> None:
+def execute(path: Path, statement: str) -> list[tuple[str]]:
+    """As another program would."""
     with closing(sqlite3.connect(path)) as opened, opened:
-        opened.execute("DROP TABLE dashboard_apitoken")
+        return opened.execute(statement).fetchall()
+
+
+def without_a_table(path: Path) -> None:
+    execute(path, "DROP TABLE dashboard_apitoken")
 
 
 def without_its_migrations(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as opened, opened:
-        opened.execute("DROP TABLE django_migrations")
+    execute(path, "DROP TABLE django_migrations")
 
 
 DAMAGE = [garbage, empty, truncated, torn_inside, without_a_table, without_its_migrations]
@@ -84,8 +88,7 @@ DAMAGE = [garbage, empty, truncated, torn_inside, without_a_table, without_its_m
 
 def close_wal(path: Path) -> None:
     """All in one file, as after a clean stop."""
-    with closing(sqlite3.connect(path)) as opened:
-        opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    execute(path, "PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -123,10 +126,8 @@ def test_a_copy_that_is_damaged_too_is_passed_over(files: DatabaseFiles) -> None
 
 
 def test_a_database_of_a_newer_version_stays_as_it_is_and_is_named(files: DatabaseFiles) -> None:
-    with closing(sqlite3.connect(files.path)) as opened, opened:
-        opened.execute(
-            "INSERT INTO django_migrations (app, name, applied) VALUES ('dashboard', '0999_later', '2030-01-01')"
-        )
+    later = "('dashboard', '0999_later', '2030-01-01')"
+    execute(files.path, f"INSERT INTO django_migrations (app, name, applied) VALUES {later}")
     prepare()
     assert "newer version of GantryMQ (dashboard.0999_later)" in database.state.why
     assert files.set_aside_files() == []
@@ -191,15 +192,12 @@ def test_one_of_a_commit_since_0_1_0_opens_or_is_told_what_to_do(files: Database
 
 
 def test_one_of_before_0_1_0_stays_as_it_is_and_is_told_what_to_do(files: DatabaseFiles) -> None:
-    with closing(sqlite3.connect(files.path)) as opened, opened:
-        opened.execute(
-            "UPDATE django_migrations SET name = '0001_initial' WHERE app = 'dashboard' AND name LIKE '0001%'"
-        )
+    of_ours = "app = 'dashboard' AND name LIKE '0001%'"
+    execute(files.path, f"UPDATE django_migrations SET name = '0001_initial' WHERE {of_ours}")
     prepare()
     assert "a version before 0.1.0, which this one cannot read: move dashboard/db.sqlite3 away" in database.state.why
     assert files.set_aside_files() == []
-    with closing(sqlite3.connect(files.path)) as opened:
-        assert opened.execute("SELECT username FROM dashboard_user").fetchall() == [("root",)]
+    assert execute(files.path, "SELECT username FROM dashboard_user") == [("root",)]
 
 
 @pytest.mark.parametrize("kind", ["IMMEDIATE", "EXCLUSIVE"])
@@ -252,8 +250,7 @@ def test_copies_are_few_private_and_good(files: DatabaseFiles) -> None:
     copies = files.copies()
     assert len(copies) == COPIES_KEPT
     assert all(stat.S_IMODE(copy.stat().st_mode) == 0o600 for copy in copies)
-    with closing(sqlite3.connect(copies[0])) as opened:
-        assert opened.execute("SELECT username FROM dashboard_user").fetchall() == [("root",)]
+    assert execute(copies[0], "SELECT username FROM dashboard_user") == [("root",)]
 
 
 def test_a_copy_that_fails_is_told(files: DatabaseFiles) -> None:
@@ -329,8 +326,8 @@ def test_brokers_serve_beside_a_damaged_database_and_a_lock_is_told_while_it_las
         assert visitor.post("/first-run", fields).status == 302
         wait_until(lambda: "The dashboard&#x27;s database was damaged" in visitor.get("/").text)
     assert list(path.parent.glob("db.sqlite3.damaged-*"))
-    with closing(sqlite3.connect(DatabaseFiles(path).copies()[0])) as copy:  # of the clean stop
-        assert copy.execute("SELECT username FROM dashboard_user").fetchall() == [("ada",)]
+    of_the_stop = DatabaseFiles(path).copies()[0]
+    assert execute(of_the_stop, "SELECT username FROM dashboard_user") == [("ada",)]
 
 
 async def test_the_care_makes_it_usable_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

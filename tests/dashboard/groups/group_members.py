@@ -8,10 +8,20 @@ from contextlib import asynccontextmanager
 
 from dashboard.cluster.errors import GroupNotFound
 from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.group_values import GroupDetail
 from gantrymq import ConsumeResult
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.message.model import MessageExt
 from tests.waiting import until
+
+
+async def group_that(gateway: Gateway, name: str, holds: Callable[[GroupDetail], object]) -> None:
+    """Wait until that holds of the group."""
+
+    async def asked() -> bool:
+        return bool(holds(await gateway.groups.get(name)))
+
+    await waited_for(asked)
 
 
 async def waited_for(condition: Callable[[], Awaitable[bool]]) -> None:

@@ -15,7 +15,7 @@ from gantrymq.message.topics import dlq_topic
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, Topic, api_for
 from tests.dashboard.dead_letters.dead import OUT_OF_STOCK, give_up
-from tests.dashboard.groups.group_members import consuming, waited_for
+from tests.dashboard.groups.group_members import consuming, group_that
 
 
 async def made(gateway: Gateway, name: str) -> str:
@@ -81,12 +81,8 @@ async def test_a_group_that_gave_nothing_up_loses_no_dead_letters(log_in: Client
 
 async def test_a_group_with_members_is_not_deleted(users: dict[str, User], gateway: Gateway, make_topic: Topic) -> None:
     topic, api = await make_topic("deleted-while"), await api_for(users["operator"])
-
-    async def is_there() -> bool:
-        return bool((await gateway.groups.get("still-here")).clients)
-
     async with consuming(gateway, "still-here", topic):
-        await waited_for(is_there)
+        await group_that(gateway, "still-here", lambda seen: seen.clients)
         status, told = await api.call("delete", "/groups/still-here")
         assert (status, "1 members are connected" in told["detail"]) == (409, True)
     assert (await api.call("delete", "/groups/TOOLS_CONSUMER"))[0] == 409

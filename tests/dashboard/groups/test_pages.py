@@ -30,7 +30,7 @@ from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.appliance.broker.pop.popper import popping
 from tests.dashboard.conftest import Client, Topic, api_for
 from tests.dashboard.group_places import placed
-from tests.dashboard.groups.group_members import consuming, waited_for
+from tests.dashboard.groups.group_members import consuming, group_that
 from tests.dashboard.silent_broker import NAME as SILENT
 from tests.dashboard.silent_broker import silent_broker
 from tests.harness import ServingCluster
@@ -82,11 +82,7 @@ async def test_a_group_without_a_place_has_no_lag_rather_than_none(log_in: Clien
 async def test_a_member_its_queues_and_wishes_are_shown(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     topic = await make_topic("group-members", queues=2, messages=[Message("group-members", b"x", tags="a")])
     async with consuming(gateway, "g-members", topic, "a || b", instance_name="one"):
-
-        async def is_holding() -> bool:
-            return any(queue.owner for queue in (await gateway.groups.get("g-members")).queues if queue.topic == topic)
-
-        await waited_for(is_holding)
+        await group_that(gateway, "g-members", lambda seen: any(q.owner for q in seen.queues if q.topic == topic))
         page = (await (await log_in("reader")).get("/group/g-members")).content.decode()
         [member] = (await gateway.groups.get("g-members")).clients
         assert member.client_id in page and member.address in page
@@ -99,11 +95,7 @@ async def test_members_that_disagree_are_flagged_on_pages(log_in: Client, gatewa
         consuming(gateway, "g-disagree", topic, "left", instance_name="l"),
         consuming(gateway, "g-disagree", topic, "right", instance_name="r"),
     ):
-
-        async def is_seen() -> bool:
-            return len((await gateway.groups.get("g-disagree")).parties) == 2
-
-        await waited_for(is_seen)
+        await group_that(gateway, "g-disagree", lambda seen: len(seen.parties) == 2)
         client = await log_in("reader")
         for address in (f"/topic/{topic}/groups", "/groups?q=g-disagree"):
             assert "disagrees" in (await client.get(address)).content.decode(), address
@@ -202,17 +194,13 @@ async def test_a_running_group_is_told_and_takes_no_offset(log_in: Client, gatew
     await placed(gateway, "g-running", topic, {0: 0})
     client = await log_in(Role.OPERATOR)
     async with consuming(gateway, "g-running", topic) as seen:
-
-        async def has_seen(count: int) -> bool:
-            return len(seen) >= count
-
-        await waited_for(lambda: has_seen(3))
+        await until(lambda: len(seen) >= 3)
         form = {"topic": topic, "to": "offset", "offset": "0", "typed_name": "g-running"}
         refused = await client.post("/group/g-running/reset", form)
         assert refused.status_code == 422 and "The group is running" in refused.content.decode()
         done = await client.post("/group/g-running/reset", form | {"to": "begin", "offset": ""})
         assert done.status_code == 302
-        await waited_for(lambda: has_seen(6))
+        await until(lambda: len(seen) >= 6)
 
 
 @pytest.mark.parametrize(
@@ -363,11 +351,7 @@ async def test_names_that_clients_made_up_are_text(log_in: Client, gateway: Gate
     topic = await make_topic("group-nasty", queues=1)
     nasty = "<img src=x onerror=alert(1)>"
     async with consuming(gateway, "g-nasty", topic, "a", instance_name=nasty):
-
-        async def is_in() -> bool:
-            return bool((await gateway.groups.get("g-nasty")).clients)
-
-        await waited_for(is_in)
+        await group_that(gateway, "g-nasty", lambda seen: seen.clients)
         page = (await (await log_in("reader")).get("/group/g-nasty")).content.decode()
     assert nasty not in page and "&lt;img src=x" in page
 
@@ -442,12 +426,8 @@ async def test_what_a_member_has_in_its_hands_is_shown_and_linked(
     consumer = PushConsumer(cluster.namesrv_address, group="g-held", listener=wait)
     consumer.subscribe(topic)
     async with consumer:
-
-        async def is_in_hand() -> bool:
-            return any(load.oldest for load in loads_of(await gateway.groups.get("g-held")))
-
         try:
-            await waited_for(is_in_hand)
+            await group_that(gateway, "g-held", lambda seen: any(load.oldest for load in loads_of(seen)))
             client = await log_in("reader")
             page = (await client.get("/group/g-held")).content.decode()
             again = await client.get("/group/g-held", headers={"hx-request": "true", "hx-target": "group-now"})

@@ -318,14 +318,6 @@ async def test_messages_are_shown_newest_first_over_all_queues(log_in: Client, m
     assert ">Older<" not in second
 
 
-async def test_a_message_is_found_by_its_key(log_in: Client, make_topic: Topic) -> None:
-    await make_topic("by-key", messages=[Message("by-key", f"b{n}".encode(), keys=f"order-{n}") for n in range(5)])
-    client = await log_in("reader")
-    page = await page_of(client, "/topic/by-key?q=order-3")
-    assert re.findall(r'<td class="wide preview"><code>(\w+)</code>', page) == ["b3"]
-    assert "No messages with" in await page_of(client, "/topic/by-key?q=order-77")
-
-
 async def test_one_message_opens_as_json_text_and_hex(log_in: Client, make_topic: Topic) -> None:
     body = b'{"total": 12.5, "name": "Zo\xc3\xab"}'
     await make_topic("opens", queues=1, messages=[Message("opens", body, tags="paid", properties={"region": "eu"})])

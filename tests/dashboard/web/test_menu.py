@@ -39,10 +39,6 @@ def test_a_role_sees_the_pages_it_may_open_below_headings(role: str, wanted: lis
     assert shown == wanted
 
 
-def test_nobody_sees_no_menu() -> None:
-    assert navigation_of(None) == []
-
-
 def test_an_entry_and_a_tab_know_the_addresses_that_they_mark() -> None:
     parts = navigation_of(principal_of(User(username="ada", role="admin")))
     marked = [page for part in parts for entry in part.entries for page in entry.tabs or (entry,)]
