@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.kit.endless_load import EndlessLoad
 from tests.faults.kit.replicas import ASYNC, TOPIC, is_same, log_of, replicated, runtime_info
+from tests.faults.replication.history import Answer
+from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
@@ -23,7 +24,7 @@ def pair(tmp_path: Path) -> Iterator[list[LocalCluster]]:
 
 def test_killed_and_frozen_sides_end_with_the_same_log(pair: list[LocalCluster]) -> None:
     master, slave = pair
-    with EndlessLoad(master.namesrv_address, TOPIC, body_bytes=3000) as load:
+    with Recorder("p", TOPIC, lambda: master.broker_address, body_bytes=3000) as load:
         load.more()
         slave.kill_broker()
         load.more()
@@ -48,4 +49,4 @@ def test_killed_and_frozen_sides_end_with_the_same_log(pair: list[LocalCluster])
         wait_until(lambda: runtime_info(slave).get("slaveState") == "copying")
     wait_until(lambda: is_same(master, slave))
     assert log_of(slave) == log_of(master)
-    assert len(log_of(master)) > sum(map(len, load.acknowledged)) > 0
+    assert len(log_of(master)) > sum(len(send.body) for send in load.sends if send.answer is Answer.ACKNOWLEDGED) > 0

@@ -12,8 +12,8 @@ import pytest
 
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.peer import Peer, connected
-from tests.faults.kit.endless_load import EndlessLoad
 from tests.faults.kit.replicas import FILES, TOPIC, promote, replicated, runtime_info
+from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
@@ -81,7 +81,7 @@ async def offsets_at(address: str) -> dict[str, int]:
 def test_offsets_step_back_by_a_seconds_commits_at_most(pair: list[LocalCluster]) -> None:
     """What the master was not given of the machine is allowed for: while it stood still, its commits did, too."""
     master, slave = pair
-    with EndlessLoad(master.namesrv_address, TOPIC, body_bytes=1000) as load:
+    with Recorder("p", TOPIC, lambda: master.broker_address, body_bytes=1000) as load:
         load.more()
         commits = asyncio.run(commit_for(master.broker_address, COMMITTING_S))
         killed_at = time.monotonic()

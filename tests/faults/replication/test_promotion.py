@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from gantrymq import SyncAdminClient
 from gantrymq.errors import GantryError
-from tests.faults.kit.endless_load import EndlessLoad
 from tests.faults.kit.replicas import FILES, TOPIC, is_master, is_same, log_of, promote, replicated, runtime_info
+from tests.faults.replication.history import Finding, Send, check
+from tests.faults.replication.logs import read_log
+from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
 
 ROUNDS = 1  # usual; each kills once and moves the master twice as it comes
-BODY = re.compile(rb"<\d+:[0-9a-f]+>")
 SYNC = FILES | {
     "slavesEnable": "true",
     "brokerRole": "SYNC_MASTER",
@@ -53,10 +53,8 @@ def switch_over(slave: LocalCluster) -> None:
     wait_until(is_done)
 
 
-def check_holds(peer: LocalCluster, acknowledged: list[bytes]) -> None:
-    found = set(BODY.findall(log_of(peer)))
-    lost = [body[:12] for body in acknowledged if body not in found]
-    assert not lost, f"{len(lost)} of {len(acknowledged)} acknowledged messages: {lost[:5]}"
+def lost(peer: LocalCluster, sends: Sequence[Send]) -> list[Finding]:
+    return check(list(sends), [read_log(peer.broker_address, peer.store)], peer.broker_address)
 
 
 @pytest.mark.slow
@@ -65,32 +63,35 @@ def test_no_message_that_the_slave_acknowledged_is_lost(
 ) -> None:
     rounds = request.config.getoption("--rounds", default=None) or ROUNDS
     master, slave = pair
-    with EndlessLoad(master.namesrv_address, TOPIC, body_bytes=1000) as load:
+    serving = master
+    with Recorder("p", TOPIC, lambda: serving.broker_address, body_bytes=1000) as load:
         for _ in range(rounds):
             load.more()
             master.kill_broker()
-            acknowledged = list(load.acknowledged)
-            changed = promote(slave)
-            epoch = str(changed.epoch)
+            sends = list(load.sends)
+            epoch = str(promote(slave).epoch)
             wait_until(lambda new=slave, epoch=epoch: runtime_info(new).get("epoch") == epoch)  # type: ignore[misc]
-            check_holds(slave, acknowledged)
+            assert lost(slave, sends) == []
+            serving = slave
             master.start_broker()
             wait_until(lambda old=master: runtime_info(old).get("slaveState") == "copying")  # type: ignore[misc]
             load.more()
             master, slave = slave, master
         os.kill(master.broker.pid, signal.SIGSTOP)
         promote(slave)
+        serving = slave
         os.kill(master.broker.pid, signal.SIGCONT)  # it wakes as a master
         wait_until(lambda: runtime_info(master).get("slaveState") == "copying")
         load.more()
         switch_over(master)
+        serving = master
         load.more()
     wait_until(lambda: is_same(master, slave))
     assert log_of(slave) == log_of(master)
-    check_holds(slave, load.acknowledged)
-    with EndlessLoad(master.namesrv_address, TOPIC, body_bytes=1000) as last:
+    assert lost(slave, load.sends) == []
+    with Recorder("q", TOPIC, lambda: master.broker_address, body_bytes=1000) as last:
         last.more()
         master.kill_broker()
         shutil.rmtree(master.store)  # its disk is lost
         promote(slave)
-    check_holds(slave, load.acknowledged + last.acknowledged)
+    assert lost(slave, [*load.sends, *last.sends]) == []
