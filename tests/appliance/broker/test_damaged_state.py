@@ -94,15 +94,3 @@ async def test_without_a_backup_damage_is_an_error_that_names_the_file(tmp_path:
     assert wanted is not None and others is None
     assert re.search(rf"{path.name}: is .*there is no {path.name}\.bak: repair the file", str(wanted.exceptions[0]))
     assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("name", FILES)
-async def test_an_empty_file_without_a_backup_is_told(
-    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    prepare(tmp_path)
-    path = place(tmp_path, name)
-    damage(path, "empty", name)
-    await state_of(tmp_path)
-    (warning,) = [record for record in caplog.records if getattr(record, "event", "") == "state_file_empty"]
-    assert warning.__dict__["path"] == str(path)

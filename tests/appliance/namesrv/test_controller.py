@@ -112,13 +112,6 @@ async def test_a_silent_broker_expires_and_its_connection_is_closed(config: Name
             await broker.read()
 
 
-@pytest.mark.parametrize("code", [999, 310, 34, 901])
-async def test_unknown_codes_are_answered(namesrv: NamesrvController, code: int) -> None:
-    async with connected(namesrv.port) as peer:
-        answer = await peer.ask(code)
-        assert (answer.code, answer.remark) == (3, f" request type {code} not supported")
-
-
 @pytest.mark.parametrize(
     ("code", "ext_fields", "body"),
     [

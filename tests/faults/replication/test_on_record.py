@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq.errors import ConfigError, GantryError, ResponseError
-from tests.appliance.cli.running_gantry import run_gantry
+from gantrymq.errors import GantryError
 from tests.faults.failover.recorded import gantry, holders, on_record
 from tests.faults.kit.replicas import SYNC, TOPIC, is_master, promote_checked, replicated, runtime_info
 from tests.faults.replication.history import Answer, check
@@ -26,7 +25,6 @@ from tests.servers.etcd import EtcdMember, etcd
 from tests.waiting import wait_until
 
 ROUNDS = 2
-CUT_OFF = 200  # messages that are acknowledged without one of the slaves
 ROUND_S = 1.0
 
 
@@ -45,47 +43,6 @@ def three(tmp_path: Path, member: EtcdMember, capsys: pytest.CaptureFixture[str]
         wait_until(lambda: on_record(member, members[0]) == sorted(each.broker_address for each in members))
         wait_until(lambda: len(holders(member, members[0])) == len(members))
         yield members
-
-
-@pytest.mark.slow
-def test_a_slave_in_sync_takes_over_though_master_and_slave_are_gone(three: list[LocalCluster]) -> None:
-    """Without etcd this needs --accept-unknown: the other slave may have been in a later set."""
-    master, one, two = three
-    with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
-        recorder.more(CUT_OFF)
-        two.kill_broker()
-        master.kill_broker()
-    changed = promote_checked(one)
-    assert changed.epoch == 2
-    logs = [read_log(peer.broker_address, peer.store) for peer in three]
-    assert check(recorder.sends, logs, one.broker_address) == []
-
-
-@pytest.mark.slow
-def test_of_two_promotions_apart_the_second_is_refused_and_by_force_another_epoch(
-    three: list[LocalCluster], member: EtcdMember, capsys: pytest.CaptureFixture[str]
-) -> None:
-    master, first, second = three
-    os.kill(second.broker.pid, signal.SIGSTOP)
-    wait_until(lambda: second.broker_address not in on_record(member, master))
-    master.kill_broker()
-    assert promote_checked(first).epoch == 2
-    wait_until(lambda: on_record(member, first) == [first.broker_address])
-    first.kill_broker()
-    os.kill(second.broker.pid, signal.SIGCONT)
-    wait_until(lambda: runtime_info(second).get("slaveState") == "connecting")
-    with pytest.raises((ConfigError, ResponseError), match="etcd has epoch 2 of"):
-        promote_checked(second, accept_unknown=True)
-    told = gantry(capsys, second, "explain").out
-    assert f"{first.broker_address} does not answer" in told and "its log is of epoch 1" in told
-    ran = run_gantry(
-        capsys, "admin", "--timeout", "30", "-n", second.namesrv_address, "promote", second.broker_name, "--to",
-        second.broker_address, "--force", "--yes",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
-    assert runtime_info(second)["epoch"] == "3"
-    rows = gantry(capsys, second, "history", "--json").json["history"]
-    assert [(row["epoch"], row["reason"]) for row in rows] == [(1, "init"), (2, "promote"), (3, "promote --force")]
 
 
 @pytest.mark.slow

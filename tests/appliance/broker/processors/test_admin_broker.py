@@ -154,9 +154,3 @@ async def test_requests_about_access_control_are_answered(tool: Tool, code: int,
     answer = await tool.ask(code, {"accessKey": "someAccessKey"})
     assert answer.code == expected
     assert "aclEnable" in (answer.remark or "")
-
-
-@pytest.mark.parametrize("code", [13, 22, 209, 220, 221, 302, 326, 105, 999])
-async def test_codes_nobody_serves_are_answered(tool: Tool, code: int) -> None:
-    answer = await tool.ask(code)
-    assert (answer.code, answer.remark) == (3, f" request type {code} not supported")

@@ -105,14 +105,6 @@ async def test_offsets_and_times_of_a_queue(tool: Tool) -> None:
         assert (await tool.ask(code, nowhere)).ext_fields == {"offset": "0"}
 
 
-async def test_a_missing_or_malformed_field_is_named(tool: Tool) -> None:
-    missing = await tool.ask(RequestCode.GET_MAX_OFFSET, {"topic": "T"})
-    malformed = await tool.ask(RequestCode.GET_MAX_OFFSET, {"topic": "T", "queueId": "zero"})
-    assert (missing.code, malformed.code) == (29, 29)
-    assert "queueId" in (missing.remark or "")
-    assert "zero" in (malformed.remark or "")
-
-
 async def test_units_of_a_consume_queue_with_and_without_a_group(tool: Tool) -> None:
     await tool.create_topic("T")
     await tool.send("T", b"x", TAGS="TagA")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from appliance.broker.topics.topic_config import TopicConfigManager
-from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import MessageRejected
 from gantrymq.remoting.admin_bodies import TopicConfig
@@ -150,12 +149,6 @@ def test_exactly_the_listed_topics_are_ordered(topics: TopicConfigManager) -> No
     assert topics.data_version.counter == version + 1
     assert not topics.apply_order_topics({"a"})
     assert topics.data_version.counter == version + 1
-
-
-def test_a_file_that_is_no_topic_table_is_named(tmp_path: Path) -> None:
-    (tmp_path / "topics.json").write_text('{"topicConfigTable":{"t":7}}')
-    with pytest.raises(StateFileError, match=r"topics\.json"):
-        manager(tmp_path)
 
 
 async def test_a_new_topic_is_on_disk_when_saved_returns(topics: TopicConfigManager, tmp_path: Path) -> None:
