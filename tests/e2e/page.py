@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
@@ -10,10 +11,19 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.remote.webelement import WebElement
 
+from tests.appliance_process import RunningAppliance
+
 WAIT_S = 120.0  # as long as a busy machine may need; nobody waits longer than it takes
 POLL_S = 0.1
+PASSWORD = "nine lives of a crane"
 TEXT_CHARS_MAX = 2000
 PROBLEMS = "[aria-label=Problems] article, .error-line, .field-error, #connection-bar"
+
+
+def first_run_link(appliance: RunningAppliance) -> str:
+    link = re.search(r"http://\S+/first-run\?token=\S+", appliance.output)
+    assert link, appliance.output
+    return link[0]
 
 
 class Page:
@@ -41,6 +51,14 @@ class Page:
             return True
 
         self.wait(f"a click on {selector}", is_clicked)
+
+    def sign_up(self, appliance: RunningAppliance) -> None:
+        """By the printed link: makes the first account, ada, and ends at the Overview."""
+        self._browser.get(first_run_link(appliance))
+        for name, text in {"username": "ada", "password": PASSWORD, "again": PASSWORD}.items():
+            self.find(f"main form [name={name}]").send_keys(text)
+        self.click("main form .primary")
+        self.wait("the Overview", lambda: self._browser.current_url == f"http://{appliance.http}/")
 
     def wait(self, what: str, is_so: Callable[[], bool]) -> None:
         """Until it is so. An element that went away while it was read is looked for again."""

@@ -24,10 +24,9 @@ selenium = pytest.importorskip("selenium", reason="drives the browser")
 
 from selenium import webdriver  # noqa: E402
 
-from tests.e2e.page import WAIT_S, Page  # noqa: E402
+from tests.e2e.page import WAIT_S, Page, first_run_link  # noqa: E402
 
 AXE = Path(__file__).parent / "axe"  # package.json and the lock that pins axe-core
-PASSWORD = "nine lives of a crane"
 TOPIC = "screens"
 # Width, theme, and what axe runs: all of it once in each. Contrast depends on the theme, too, so the last one is about
 # the texts that the narrow screen hid, or drew in other colours or letters: no others can differ from the first.
@@ -126,8 +125,8 @@ def test_no_screen_has_a_violation(appliance: RunningAppliance, browser: webdriv
         for number in range(8):
             producer.send(Message(TOPIC, b'{"amount": 3}', tags="paid", keys=[f"order-{number}"]))
     found: list[Any] = look(browser, axe, url, ["/login"])
-    found += look(browser, axe, "", [first_run(appliance)])
-    sign_up(page, browser, url)
+    found += look(browser, axe, "", [first_run_link(appliance)])
+    page.sign_up(appliance)
 
     addresses = [*addresses_of_all(), *FURTHER]
     screens = [address for address in addresses if browser.execute_async_script(IS_PAGE, address)]
@@ -146,26 +145,11 @@ def test_no_kind_of_page_of_the_documentation_has_a_violation(
         missing("the documentation", "deploy/site builds it")
     browser.set_script_timeout(WAIT_S)
     url = f"http://{appliance.http}"
-    browser.get(first_run(appliance))
-    sign_up(Page(browser), browser, url)
+    Page(browser).sign_up(appliance)
     assert look(browser, axe, f"{url}/docs/", list(DOCS)) == []
     for address in DOCS:
         browser.get(f"{url}/docs/{address}")
         assert not is_too_wide(browser, 390), address
-
-
-def first_run(appliance: RunningAppliance) -> str:
-    """The address that makes the first account."""
-    link = re.search(r"http://\S+/first-run\?token=\S+", appliance.output)
-    assert link, appliance.output
-    return link[0]
-
-
-def sign_up(page: Page, browser: webdriver.Chrome, url: str) -> None:
-    for name, text in {"username": "ada", "password": PASSWORD, "again": PASSWORD}.items():
-        page.find(f"main form [name={name}]").send_keys(text)
-    page.click("main form .primary")
-    page.wait("the Overview", lambda: browser.current_url == url + "/")
 
 
 def look_in_chinese(browser: webdriver.Chrome, page: Page, axe: str, url: str) -> list[Any]:

@@ -19,7 +19,6 @@ from selenium.webdriver.common.by import By  # noqa: E402
 
 from tests.e2e.page import Page  # noqa: E402
 
-PASSWORD = "nine lives of a crane"
 HAS_RUN = "return window.hit === 1"
 
 
@@ -32,13 +31,7 @@ def appliance(tmp_path: Path) -> Iterator[RunningAppliance]:
 def test_s20_a_hundred_payloads_run_nowhere(appliance: RunningAppliance, browser: webdriver.Chrome) -> None:
     browser.execute_cdp_cmd("Page.setBypassCSP", {"enabled": True})
     url, page = f"http://{appliance.http}", Page(browser)
-    link = re.search(r"http://\S+/first-run\?token=\S+", appliance.output)
-    assert link, appliance.output
-    browser.get(link[0])
-    for name, text in {"username": "ada", "password": PASSWORD, "again": PASSWORD}.items():
-        page.find(f"main form [name={name}]").send_keys(text)
-    page.click("main form .primary")
-    page.wait("the Overview", lambda: browser.current_url == url + "/")
+    page.sign_up(appliance)
     assert does_a_hit_show(browser), "the test would not see a payload that runs"
 
     with SyncProducer(appliance.namesrv) as producer:

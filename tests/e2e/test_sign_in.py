@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,11 +20,10 @@ selenium = pytest.importorskip("selenium", reason="drives the browser")
 
 from selenium import webdriver  # noqa: E402
 
-from tests.e2e.page import Page  # noqa: E402
+from tests.e2e.page import PASSWORD, Page  # noqa: E402
 
 PROVIDER = Path(__file__).parent / "provider"  # the program, package.json and the lock that pins oidc-provider
 SECRET = "a-secret-of-the-test"
-PASSWORD = "nine lives of a crane"
 PEOPLE = {
     "grace": {"groups": ["gantry-admins", "others"]},
     "orla": {"groups": ["orders-team"]},
@@ -125,14 +123,7 @@ def test_people_use_a_provider(
 ) -> None:
     person = Journey(browser, f"http://{appliance.http}", provider.issuer)
     page = person.page
-    link = re.search(r"http://\S+/first-run\?token=\S+", appliance.output)
-    assert link, appliance.output
-    browser.get(link[0])  # the first administrator has a password, and keeps it
-    for name, text in {"username": "ada", "password": PASSWORD, "again": PASSWORD}.items():
-        page.find(f"main form [name={name}]").clear()
-        page.find(f"main form [name={name}]").send_keys(text)
-    page.click("main form .primary")
-    person.is_at("/")
+    page.sign_up(appliance)  # the first administrator has a password, and keeps it
     page.click("form[action='/logout'] button")
     person.is_at("/login")
 
