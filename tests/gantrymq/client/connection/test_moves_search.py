@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -41,12 +42,18 @@ class Clocked(asyncio.SelectorEventLoop):
         return self._clock.now
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
-    loop = Clocked()
-    try:
-        loop.run_until_complete(work)
-    finally:
-        loop.close()
+def clocked(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run the test on such a loop."""
+
+    @functools.wraps(test)
+    def run(*given: Any, **named: Any) -> None:
+        loop = Clocked()
+        try:
+            loop.run_until_complete(test(*given, **named))
+        finally:
+            loop.close()
+
+    return run
 
 
 class NameServer:
@@ -99,63 +106,53 @@ def gaps(at: list[float]) -> list[float]:
 
 
 @pytest.mark.parametrize("before", ["m1", "m0"])
-def test_a_master_found_meanwhile_that_refuses_is_asked_about_at_once(before: str) -> None:
+@clocked
+async def test_a_master_found_meanwhile_that_refuses_is_asked_about_at_once(before: str) -> None:
     """The search for one has become rare."""
-
-    async def search() -> None:
-        client = Client({0: before, 1: "s"})
-        await client.routes.to_read("T")
-        client.names.members = {1: "s"}
-        client.moves.report("a", "T", ConnectError(before, "refused"))
-        await asyncio.sleep(300.0)  # on the clock of this test, which skips it
-        assert gaps(client.names.asked_at)[-1] > SEEK_S
-        client.names.members = {0: "m1", 1: "s"}
-        await client.routes.refresh()
-        asked = await client.refused_for(SOON_S)
-        assert asked[0] <= FIRST_PAUSE_S
-        assert max(gaps(asked)) <= SOON_PAUSE_S + JITTER_S
-        await client.background.close()
-
-    run(search())
+    client = Client({0: before, 1: "s"})
+    await client.routes.to_read("T")
+    client.names.members = {1: "s"}
+    client.moves.report("a", "T", ConnectError(before, "refused"))
+    await asyncio.sleep(300.0)  # on the clock of this test, which skips it
+    assert gaps(client.names.asked_at)[-1] > SEEK_S
+    client.names.members = {0: "m1", 1: "s"}
+    await client.routes.refresh()
+    asked = await client.refused_for(SOON_S)
+    assert asked[0] <= FIRST_PAUSE_S
+    assert max(gaps(asked)) <= SOON_PAUSE_S + JITTER_S
+    await client.background.close()
 
 
-def test_many_reports_do_not_hurry_a_search_that_has_just_asked() -> None:
-    async def search() -> None:
-        client = Client({0: "m1"})
-        await client.routes.to_read("T")
-        assert len(await client.refused_for(SEEK_S)) <= 3 + 2 * (SOON_S / SOON_PAUSE_S + SEEK_S)
-        await client.background.close()
-
-    run(search())
+@clocked
+async def test_many_reports_do_not_hurry_a_search_that_has_just_asked() -> None:
+    client = Client({0: "m1"})
+    await client.routes.to_read("T")
+    assert len(await client.refused_for(SEEK_S)) <= 3 + 2 * (SOON_S / SOON_PAUSE_S + SEEK_S)
+    await client.background.close()
 
 
-def test_a_search_asks_often_again_once_the_last_slave_has_left_the_route() -> None:
+@clocked
+async def test_a_search_asks_often_again_once_the_last_slave_has_left_the_route() -> None:
     """In a group of two that slave is about to be the master: the name server has the topic no longer."""
-
-    async def search() -> None:
-        client = Client({0: "m1", 1: "s"})
-        await client.routes.to_read("T")
-        client.names.members = {1: "s"}
-        rare = await client.refused_for(SEEK_S / 2)
-        assert gaps(rare)[-1] > SOON_PAUSE_S + JITTER_S
-        client.names.members = {}
-        asked = await client.refused_for(1.0 + SOON_S / 2)
-        assert max(gaps(asked)) <= SOON_PAUSE_S + JITTER_S
-        later = await client.refused_for(SEEK_S / 2)
-        assert gaps(later)[-1] > SOON_PAUSE_S + JITTER_S, "it is not another answer each time"
-        await client.background.close()
-
-    run(search())
+    client = Client({0: "m1", 1: "s"})
+    await client.routes.to_read("T")
+    client.names.members = {1: "s"}
+    rare = await client.refused_for(SEEK_S / 2)
+    assert gaps(rare)[-1] > SOON_PAUSE_S + JITTER_S
+    client.names.members = {}
+    asked = await client.refused_for(1.0 + SOON_S / 2)
+    assert max(gaps(asked)) <= SOON_PAUSE_S + JITTER_S
+    later = await client.refused_for(SEEK_S / 2)
+    assert gaps(later)[-1] > SOON_PAUSE_S + JITTER_S, "it is not another answer each time"
+    await client.background.close()
 
 
-def test_a_closed_client_searches_no_more() -> None:
-    async def search() -> None:
-        client = Client({1: "s"})
-        await client.background.close()
-        await client.routes.to_read("T")
-        asked = len(client.names.asked_at)
-        await asyncio.sleep(2 * REFRESH_S)  # on the clock of this test, which skips it
-        assert len(client.names.asked_at) == asked
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    run(search())
+@clocked
+async def test_a_closed_client_searches_no_more() -> None:
+    client = Client({1: "s"})
+    await client.background.close()
+    await client.routes.to_read("T")
+    asked = len(client.names.asked_at)
+    await asyncio.sleep(2 * REFRESH_S)  # on the clock of this test, which skips it
+    assert len(client.names.asked_at) == asked
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -122,11 +122,9 @@ async def test_an_unknown_topic_is_sent_through_the_template_until_it_exists() -
 
 
 async def test_no_template_either_is_route_not_found() -> None:
-    async with scripted_server(Topics()) as server:
-        remoting = RemotingClient()
+    async with routes_at(Topics()) as routes:
         with pytest.raises(RouteNotFound):
-            await Routes(NameServers(remoting, server.address)).to_send("T")
-        await remoting.close()
+            await routes.to_send("T")
 
 
 @pytest.mark.parametrize("learnt", ["TU", "UT"])
@@ -147,9 +145,8 @@ async def test_a_route_that_vanished_is_kept_and_an_address_that_moved_is_learnt
 async def test_a_broker_that_no_route_showed_for_a_while_has_moved_when_it_is_elsewhere() -> None:
     elsewhere = TopicRouteData([BrokerData("c", "b", {0: "h:9"})], [QueueData("b", 1, 1, 6)])
     topics = Topics(T=one_broker(address="h:1"))
-    async with scripted_server(topics) as server:
-        remoting = RemotingClient()
-        routes, moves = Routes(NameServers(remoting, server.address)), list[tuple[str, str | None, str]]()
+    async with routes_at(topics) as routes:
+        moves: list[tuple[str, str | None, str]] = []
         routes.on_moved = lambda name, before, now: moves.append((name, before, now))
         await routes.to_send("T")
         topics.routes["T"] = elsewhere
@@ -158,7 +155,6 @@ async def test_a_broker_that_no_route_showed_for_a_while_has_moved_when_it_is_el
         topics.routes["T"] = one_broker(address="h:2")
         await routes.refresh()
         assert moves == [("a", "h:1", "h:2")]
-        await remoting.close()
 
 
 async def test_a_topic_whose_brokers_are_gone_is_sent_where_it_would_be_made_now() -> None:

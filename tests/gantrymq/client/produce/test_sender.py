@@ -429,12 +429,6 @@ async def test_all_tries_share_the_time_of_the_call(cluster: Cluster) -> None:
         assert 0.9 < time.monotonic() - started < time_limit(2.5), "a second for each of three tries would be three"
 
 
-async def test_a_topic_without_route_or_template_is_route_not_found(cluster: Cluster) -> None:
-    async with Producer(cluster.name_server) as producer:
-        with pytest.raises(RouteNotFound):
-            await producer.send(Message("Unknown", b"x"))
-
-
 @pytest.mark.parametrize("code", [14, -2])
 async def test_many_messages_find_the_broker_that_takes_them(cluster: Cluster, code: int) -> None:
     cluster.a.code = code
