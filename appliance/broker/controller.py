@@ -107,8 +107,8 @@ VIP_PORT_DISTANCE = 2  # the second door of old clients: listenPort - 2
 class BrokerController(OpenParts):
     """Makes the parts of one broker and runs them. Everything but flushing runs on the loop's thread.
 
-    Each part gets what it uses when it is made; handlers get the controller, as their `HandlerParts`
-    (processors/table.py). OpenParts are there once `is_open`. file, ignored: see LiveConfig. port: where to listen when
+    Each part gets what it uses when it is made; handlers get the controller, of which their module's protocol names
+    what they use. OpenParts are there once `is_open`. file, ignored: see LiveConfig. port: where to listen when
     listenPort is 0. session: of what runs this broker, in one role after the other. `turns` says when it is to be
     closed, and opened again in another role (life.py).
     """

@@ -4,55 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from appliance.acl.account_book import AccountBook
 from appliance.acl.account_file import AccountFileError
-from appliance.broker.delivery.schedule import ScheduleMessageService
-from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.settling import check_role, settle_epochs
-from appliance.broker.epochs.standing import StandingFile
-from appliance.broker.filters.consumer_filter import ConsumerFilterManager
-from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
-from appliance.broker.groups.subscription_group import SubscriptionGroupManager
-from appliance.broker.pop.service import PopService
-from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.in_sync_file import InSyncFile
-from appliance.broker.timer.service import TimerService
-from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import StartError
 from appliance.process.json_file import StateFileError
-from appliance.register.register import Register
-from appliance.settings.roles import BrokerConfig
-from store.base.config import MessageStoreConfig
-from store.message_store import MessageStore
 from store.startup.format_stamp import STORE, check_format
+
+if TYPE_CHECKING:  # it calls what is here
+    from appliance.broker.controller import BrokerController
 
 logger = logging.getLogger(__name__)
 
 
-class LoadingParts(Protocol):
-    """What is loaded, and what says how."""
-
-    config: BrokerConfig
-    store_config: MessageStoreConfig
-    store: MessageStore
-    copy_mark: CopyMark
-    standing: StandingFile
-    member: MembershipFile
-    register: Register | None
-    in_sync_file: InSyncFile
-    accounts: AccountBook | None
-    topics: TopicConfigManager
-    groups: SubscriptionGroupManager
-    offsets: ConsumerOffsetManager
-    filters: ConsumerFilterManager
-    pop: PopService
-    schedule: ScheduleMessageService
-    timer: TimerService
-
-
-def load(parts: LoadingParts) -> None:
+def load(parts: BrokerController) -> None:
     """Read the tables and recover the store. Blocking. StartError when the folder is not this broker's to open."""
     check_format(parts.store_config.root, STORE)  # before its tables are read: they may be newer, too
     standing = parts.standing.load()
@@ -91,7 +58,7 @@ def _end_in_sync(file: InSyncFile, end: int) -> None:
         raise StartError(f"what was confirmed can't be put on record: {exc}") from exc
 
 
-def _set_filter_bitmaps(parts: LoadingParts) -> None:
+def _set_filter_bitmaps(parts: BrokerController) -> None:
     """From here on, and while the store recovers, messages get filter bits, if that is wanted."""
     if not parts.config.calc_filter_bitmap_enable:
         return

@@ -3,41 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.answers import SendAnswers
 from appliance.broker.delivery.offset_moved import OffsetMovedEvents
-from appliance.broker.delivery.schedule import ScheduleMessageService
-from appliance.broker.epochs.membership import MembershipFile
-from appliance.broker.epochs.standing import StandingFile
-from appliance.broker.epochs.turns import Cut, Turns
+from appliance.broker.epochs.turns import Cut
 from appliance.broker.failover.candidate import Candidate
-from appliance.broker.failover.on_record import Seen
-from appliance.broker.groups.clients import ProducerManager
-from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
-from appliance.broker.groups.subscription_group import SubscriptionGroupManager
-from appliance.broker.pop.service import PopService
-from appliance.broker.replication.copy_mark import CopyMark
 from appliance.broker.replication.follower import Follower
 from appliance.broker.replication.ha_client import HaClient
-from appliance.broker.replication.in_sync_file import InSyncFile, InSyncRecord
-from appliance.broker.replication.master.slaves import SlaveService
 from appliance.broker.replication.master_address import MasterAddress
 from appliance.broker.replication.slave_synchronize import SlaveSynchronize
 from appliance.broker.replication.state_frames import StateSink
-from appliance.broker.status.stats import BrokerStatsManager
-from appliance.broker.timer.service import TimerService
-from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.broker.topics.topic_sharing import TopicSharing
 from appliance.broker.transaction.check import TransactionCheckService
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.broker.transaction.service import TransactionService
-from appliance.register.register import Register
-from appliance.settings.roles import BrokerConfig
 from gantrymq.message.ids import encode_host
-from store.base.config import MessageStoreConfig
-from store.message_store import MessageStore
+
+if TYPE_CHECKING:  # it calls what is here
+    from appliance.broker.controller import BrokerController
 
 
 @dataclass(eq=False, kw_only=True)
@@ -59,38 +44,7 @@ class OpenParts:
     follower: Follower | None
 
 
-class OpeningParts(Protocol):
-    """What was made before, and is used to make these."""
-
-    config: BrokerConfig
-    store_config: MessageStoreConfig
-    store: MessageStore
-    copy_mark: CopyMark
-    standing: StandingFile
-    member: MembershipFile
-    turns: Turns
-    stats: BrokerStatsManager
-    topics: TopicConfigManager
-    groups: SubscriptionGroupManager
-    offsets: ConsumerOffsetManager
-    producers: ProducerManager
-    schedule: ScheduleMessageService
-    timer: TimerService
-    pop: PopService
-    slaves: SlaveService
-    in_sync_file: InSyncFile
-    register: Register | None
-    seen: Seen
-    session: str
-
-    def heard(self, epoch: int, epoch_id: str, master: str, told_by: str, /) -> None:
-        """See BrokerController."""
-
-    def show_confirmed(self, record: InSyncRecord, /) -> None:
-        """See BrokerController."""
-
-
-def open_parts(parts: OpeningParts, port: int, ended: EndedHalves) -> OpenParts:
+def open_parts(parts: BrokerController, port: int, ended: EndedHalves) -> OpenParts:
     """Make them. ended: see TransactionService."""
     config, store = parts.config, parts.store
     host = config.advertised_address_host
@@ -132,13 +86,13 @@ def open_parts(parts: OpeningParts, port: int, ended: EndedHalves) -> OpenParts:
     )
 
 
-def _ha_address(parts: OpeningParts, host: str, port: int) -> str:
+def _ha_address(parts: BrokerController, host: str, port: int) -> str:
     """Where slaves are told to connect: the port that is open for them, or the one that would be."""
     ha_port = parts.slaves.port or parts.config.ha_listen_port or port + 1
     return f"{parts.config.ha_advertised_host or host}:{ha_port}"
 
 
-def _follower(parts: OpeningParts, master: MasterAddress, outer_api: BrokerOuterApi, own_address: str) -> Follower:
+def _follower(parts: BrokerController, master: MasterAddress, outer_api: BrokerOuterApi, own_address: str) -> Follower:
     """What makes this broker a slave."""
     tables = (parts.topics, parts.groups, parts.offsets, parts.schedule)
     synchronize = SlaveSynchronize(parts.config, master, *tables)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from appliance.broker.delivery.schedule import ScheduleMessageService
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.pop.service import PopService
-from appliance.broker.status.runtime_info import RuntimeInfoParts, runtime_info
+from appliance.broker.status.runtime_info import runtime_info
 from appliance.broker.status.stats import BrokerStatsManager, StatsWindow, window_of
 from appliance.broker.status.stats import StatsItem as Counter
 from appliance.broker.transaction.service import TransactionService
@@ -25,6 +25,7 @@ from gantrymq.remoting.command import RemotingCommand
 from store.message_store import MessageStore
 
 if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
     from appliance.remoting.connection import ServerConnection
 
 logger = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ def get_config(parts: AdminBrokerParts, connection: ServerConnection, request: R
 
 
 def get_runtime_info(
-    parts: RuntimeInfoParts, connection: ServerConnection, request: RemotingCommand
+    parts: BrokerController, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """28: see runtime_info."""
     return request.reply(body=KVTable(runtime_info(parts)).to_json())

@@ -7,7 +7,7 @@ What an account needs for a code stands in appliance/acl/permission_table.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from appliance.broker.pop import handlers as pops
 from appliance.broker.pop import mode_handlers as modes
@@ -31,42 +31,15 @@ from appliance.broker.processors import (
     send_back,
     transaction,
 )
-from appliance.broker.status.runtime_info import RuntimeInfoParts
 from appliance.remoting.lane import Route
 from appliance.remoting.route_table import Row
 from gantrymq.remoting.codes import RequestCode as Code
 
-
-class HandlerParts(
-    acl.AclParts,
-    admin_broker.AdminBrokerParts,
-    admin_groups.AdminGroupParts,
-    admin_offsets.AdminOffsetParts,
-    admin_progress.ProgressParts,
-    admin_topics.AdminTopicParts,
-    admin_topics.TopicFigureParts,
-    client_relay.ClientRelayParts,
-    clients.ClientParts,
-    clients.ConnectionParts,
-    consumers.ConsumerParts,
-    modes.ModeParts,
-    pops.PopParts,
-    pull.PullParts,
-    query.QueryParts,
-    queue_locks.QueueLockParts,
-    recall.RecallParts,
-    replication.ReplicationParts,
-    reply.ReplyParts,
-    RuntimeInfoParts,
-    send.SendParts,
-    send_back.SendBackParts,
-    transaction.TransactionParts,
-    Protocol,
-):
-    """What all handlers together use of the broker. BrokerController has it once it is open."""
+if TYPE_CHECKING:  # it calls what is here
+    from appliance.broker.controller import BrokerController
 
 
-TABLE: tuple[Row[HandlerParts], ...] = (
+TABLE: tuple[Row[BrokerController], ...] = (
     Row(Code.SEND_MESSAGE, send.send, "send"),  # 10
     Row(Code.PULL_MESSAGE, pull.pull, "pull"),  # 11
     Row(Code.QUERY_MESSAGE, query.query_message, "query"),  # 12

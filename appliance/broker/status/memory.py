@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING
 from appliance.broker.timer.due_table import PLACE_BYTES
 
 if TYPE_CHECKING:
-    from appliance.broker.status.runtime_info import RuntimeInfoParts
+    from appliance.broker.controller import BrokerController
 
 _STATUS = Path("/proc/self/status")
 _STATM = Path("/proc/self/statm")
 _LINE = re.compile(r"^(RssAnon|RssFile|RssShmem|VmSwap):\s+(\d+) kB$", re.MULTILINE)
 
 
-def memory_figures(parts: RuntimeInfoParts) -> dict[str, str]:
+def memory_figures(parts: BrokerController) -> dict[str, str]:
     """The rows; none on a system that does not tell. memorySwappedBytes is not resident, so it is in none of them."""
     sizes = _of_the_kernel()
     has_parts = {"RssAnon", "RssFile", "RssShmem"} <= sizes.keys()
@@ -39,7 +39,7 @@ def memory_figures(parts: RuntimeInfoParts) -> dict[str, str]:
     return {key: str(size) for key, size in table.items()}
 
 
-def _in_parts(sizes: dict[str, int], parts: RuntimeInfoParts) -> dict[str, int]:
+def _in_parts(sizes: dict[str, int], parts: BrokerController) -> dict[str, int]:
     own, shared = sizes["RssAnon"], sizes["RssShmem"]
     pool = min(_waiting_bytes(parts), shared)
     table = {
@@ -72,7 +72,7 @@ def _of_the_kernel() -> dict[str, int]:
     return {key: int(kilobytes) << 10 for key, kilobytes in _LINE.findall(told)}
 
 
-def _counted(parts: RuntimeInfoParts) -> dict[str, int]:
+def _counted(parts: BrokerController) -> dict[str, int]:
     """What counters say of the program's own memory."""
     timer = parts.timer
     read = parts.server.held_bytes + parts.vip_server.held_bytes
@@ -84,6 +84,6 @@ def _counted(parts: RuntimeInfoParts) -> dict[str, int]:
     }
 
 
-def _waiting_bytes(parts: RuntimeInfoParts) -> int:
+def _waiting_bytes(parts: BrokerController) -> int:
     log = parts.store.parts.log
     return log.position - log.readable_end

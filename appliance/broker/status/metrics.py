@@ -17,11 +17,11 @@ from appliance.remoting.lane import Lane
 from gantrymq.remoting.admin_bodies import SlaveDifference, SlaveDifferences
 
 if TYPE_CHECKING:
+    from appliance.broker.controller import BrokerController
     from appliance.broker.epochs.membership import Membership
     from appliance.broker.epochs.standing import Standing
     from appliance.broker.replication.follower import Follower
     from appliance.broker.replication.master.slaves import SlaveService
-    from appliance.broker.status.runtime_info import RuntimeInfoParts
 
 # lane -> what its keys begin with
 _LANE_PREFIXES = {
@@ -39,7 +39,7 @@ _TOLD_BY_ROCKETMQ = frozenset({"send", "pull", "query", "transaction"})  # runti
 GONE_NAMED_MAX = 16
 
 
-def service_metrics(parts: RuntimeInfoParts) -> dict[str, str]:
+def service_metrics(parts: BrokerController) -> dict[str, str]:
     """One row a metric. Cheap: reads memory only."""
     known, all_ = parts.outer_api.registered
     tables: dict[str, SavedTable] = {
@@ -75,7 +75,7 @@ def service_metrics(parts: RuntimeInfoParts) -> dict[str, str]:
     return rows
 
 
-def _files(parts: RuntimeInfoParts) -> dict[str, str]:
+def _files(parts: BrokerController) -> dict[str, str]:
     """Connections that were refused because the process has too few files left, and when that last happened."""
     (count, at), (vip_count, vip_at) = parts.server.refused_for_files, parts.vip_server.refused_for_files
     last = max((moment for moment in (at, vip_at) if moment is not None), default=None)
@@ -86,7 +86,7 @@ def _files(parts: RuntimeInfoParts) -> dict[str, str]:
     }
 
 
-def _refused_settings(parts: RuntimeInfoParts) -> dict[str, str]:
+def _refused_settings(parts: BrokerController) -> dict[str, str]:
     """Requests for settings that no request may change: public attacks on RocketMQ begin with them."""
     refusals = parts.live_config.refusals
     return {

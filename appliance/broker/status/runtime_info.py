@@ -10,50 +10,19 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from appliance.acl.access import Access
-from appliance.acl.account_book import AccountBook
 from appliance.broker.access.access_control import access_metrics
 from appliance.broker.status.fast_path import fast_path_figures
 from appliance.broker.status.memory import memory_figures
 from appliance.broker.status.metrics import service_metrics
-from appliance.broker.status.stats import BrokerStatsManager
-from appliance.fast_path.loader import FastPathStatus
-from appliance.process.malloc import MemoryTrimmer
-from appliance.remoting.lanes import Lanes
-from appliance.remoting.server import RemotingServer
 from appliance.settings.ignored import explain_ignored
-from appliance.settings.live import LiveConfig
-from appliance.settings.roles import BrokerConfig
 from gantrymq.message.topics import SCHEDULE_TOPIC
 from gantrymq.remoting.codes import PROTOCOL_VERSION, PROTOCOL_VERSION_TEXT
-from store.base.config import MessageStoreConfig
-from store.message_store import MessageStore
 from store.upkeep.disk_space import disk_space
 
 if TYPE_CHECKING:  # rooms that need the counters of this one
-    from appliance.broker.cluster.outer_api import BrokerOuterApi
-    from appliance.broker.delivery.long_polling import PullRequestHold
-    from appliance.broker.delivery.offset_moved import OffsetMovedEvents
-    from appliance.broker.delivery.schedule import ScheduleMessageService
-    from appliance.broker.delivery.slow_consumers import SlowConsumerGuard
-    from appliance.broker.epochs.membership import MembershipFile
-    from appliance.broker.epochs.standing import StandingFile
-    from appliance.broker.epochs.turns import Turns
-    from appliance.broker.filters.consumer_filter import ConsumerFilterManager
-    from appliance.broker.groups.consumer_groups import ConsumerManager
-    from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
-    from appliance.broker.groups.subscription_group import SubscriptionGroupManager
-    from appliance.broker.pop.service import PopService
-    from appliance.broker.replication.follower import Follower
-    from appliance.broker.replication.master.slaves import SlaveService
-    from appliance.broker.timer.rolling import Rolling
-    from appliance.broker.timer.service import TimerService
-    from appliance.broker.topics.topic_config import TopicConfigManager
-    from appliance.broker.topics.topic_retention import TopicRetention
-    from appliance.broker.topics.topic_sharing import TopicSharing
-    from appliance.broker.transaction.service import TransactionService
+    from appliance.broker.controller import BrokerController
 
 # lane -> the keys of its size, capacity and head wait; RocketMQ's names for the last one are irregular
 _LANE_KEYS = {
@@ -71,45 +40,7 @@ GROUPS_NAMED_MAX = 20
 _NO_TRANSIENT_POOL = "2147483647"  # what RocketMQ says while its off-heap pool is off; there is none here
 
 
-class RuntimeInfoParts(Protocol):
-    """What the table is told from."""
-
-    config: BrokerConfig
-    store_config: MessageStoreConfig
-    live_config: LiveConfig
-    store: MessageStore
-    stats: BrokerStatsManager
-    topics: TopicConfigManager
-    groups: SubscriptionGroupManager
-    offsets: ConsumerOffsetManager
-    filters: ConsumerFilterManager
-    consumers: ConsumerManager
-    hold: PullRequestHold
-    schedule: ScheduleMessageService
-    pop: PopService
-    timer: TimerService
-    timer_rolling: Rolling
-    topic_retention: TopicRetention
-    slow_consumers: SlowConsumerGuard
-    access: Access | None
-    accounts: AccountBook | None
-    lanes: Lanes
-    server: RemotingServer
-    vip_server: RemotingServer
-    slaves: SlaveService
-    turns: Turns
-    follower: Follower | None
-    standing: StandingFile
-    member: MembershipFile
-    transactions: TransactionService
-    offset_moved: OffsetMovedEvents
-    outer_api: BrokerOuterApi
-    topic_sharing: TopicSharing
-    fast_path_status: FastPathStatus
-    memory_trimmer: MemoryTrimmer
-
-
-def runtime_info(parts: RuntimeInfoParts, *, now_s: float | None = None) -> dict[str, str]:
+def runtime_info(parts: BrokerController, *, now_s: float | None = None) -> dict[str, str]:
     """The whole table. Looks at disks, so it costs some system calls; not for a hot path."""
     now = time.time() if now_s is None else now_s
     return {
@@ -144,7 +75,7 @@ def readable_bytes(count: int) -> str:
     return f"{count / 1024**power:.1f} {_BINARY_UNITS[power - 1]}"
 
 
-def _uptime(parts: RuntimeInfoParts, now_s: float) -> dict[str, str]:
+def _uptime(parts: BrokerController, now_s: float) -> dict[str, str]:
     boot_ms = parts.store.stats.boot_timestamp_ms
     minutes, seconds = divmod(max(int(now_s - boot_ms / 1000), 0), 60)
     hours, minutes = divmod(minutes, 60)
@@ -155,7 +86,7 @@ def _uptime(parts: RuntimeInfoParts, now_s: float) -> dict[str, str]:
     }
 
 
-def _puts_and_gets(parts: RuntimeInfoParts) -> dict[str, str]:
+def _puts_and_gets(parts: BrokerController) -> dict[str, str]:
     stats = parts.store.stats
     put, found, missed, transferred = (
         [rate or 0.0 for rate in stats.rates(column)] for column in (1, 2, 3, 4)
@@ -175,7 +106,7 @@ def _rates(rates: list[float]) -> str:
     return " ".join(map(str, rates))
 
 
-def _messages_by_day(parts: RuntimeInfoParts) -> dict[str, str]:
+def _messages_by_day(parts: BrokerController) -> dict[str, str]:
     daily, (put_total, get_total) = parts.stats.daily, parts.stats.totals()
     return {
         "msgPutTotalYesterdayMorning": str(daily.put_yesterday_morning),
@@ -187,7 +118,7 @@ def _messages_by_day(parts: RuntimeInfoParts) -> dict[str, str]:
     }
 
 
-def _extent(parts: RuntimeInfoParts) -> dict[str, str]:
+def _extent(parts: BrokerController) -> dict[str, str]:
     store = parts.store
     return {
         "commitLogMinOffset": str(store.min_physical_offset),
@@ -200,7 +131,7 @@ def _extent(parts: RuntimeInfoParts) -> dict[str, str]:
     }
 
 
-def _disks(parts: RuntimeInfoParts) -> dict[str, str]:
+def _disks(parts: BrokerController) -> dict[str, str]:
     """How full the disks are. A store makes its folders with the first message: until then its root's disk counts."""
     store, config = parts.store, parts.store_config
     usage = shutil.disk_usage(config.root)  # the controller made it, for its tables
@@ -221,7 +152,7 @@ def _disks(parts: RuntimeInfoParts) -> dict[str, str]:
     }
 
 
-def _disk_forecast(parts: RuntimeInfoParts) -> dict[str, str]:
+def _disk_forecast(parts: BrokerController) -> dict[str, str]:
     """Our own keys: how fast the disk fills up, and when it will be full. What is not known is left out."""
     forecast = parts.store.cleaner.forecast()
     values = {
@@ -235,7 +166,7 @@ def _disk_forecast(parts: RuntimeInfoParts) -> dict[str, str]:
     return {key: str(round(value, 2)) for key, value in values.items() if value is not None}
 
 
-def _disk_shares(parts: RuntimeInfoParts) -> dict[str, str]:
+def _disk_shares(parts: BrokerController) -> dict[str, str]:
     """Our own keys: whose bytes the disks hold, and whether others' are why messages are refused (soon)."""
     shares = parts.store.cleaner.shares
     if shares is None:
@@ -250,7 +181,7 @@ def _disk_shares(parts: RuntimeInfoParts) -> dict[str, str]:
     }
 
 
-def _lanes(parts: RuntimeInfoParts) -> dict[str, str]:
+def _lanes(parts: BrokerController) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, (size_key, capacity_key, wait_key) in _LANE_KEYS.items():
         lane = parts.lanes.by_name[name]
@@ -258,7 +189,7 @@ def _lanes(parts: RuntimeInfoParts) -> dict[str, str]:
     return values
 
 
-def _schedule(parts: RuntimeInfoParts) -> dict[str, str]:
+def _schedule(parts: BrokerController) -> dict[str, str]:
     """How far each delay level is: delivered up to, end of its queue."""
     return {
         f"scheduleMessageOffset_{level}": f"{offset},{parts.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
@@ -266,7 +197,7 @@ def _schedule(parts: RuntimeInfoParts) -> dict[str, str]:
     }
 
 
-def _transactions(parts: RuntimeInfoParts) -> dict[str, str]:
+def _transactions(parts: BrokerController) -> dict[str, str]:
     """Our own keys: half messages that wait for their end, and what became of the others since the start."""
     metrics = parts.transactions.metrics
     return {
@@ -285,7 +216,7 @@ def _transactions(parts: RuntimeInfoParts) -> dict[str, str]:
     }
 
 
-def _timer(parts: RuntimeInfoParts) -> dict[str, str]:
+def _timer(parts: BrokerController) -> dict[str, str]:
     """Our own keys: topics created on other brokers; what waits for a time of its own, how late the delivery is."""
     timer = parts.timer
     return {
@@ -300,7 +231,7 @@ def _timer(parts: RuntimeInfoParts) -> dict[str, str]:
     }
 
 
-def _consumer_groups(parts: RuntimeInfoParts) -> dict[str, str]:
+def _consumer_groups(parts: BrokerController) -> dict[str, str]:
     """Our own keys: groups that need attention, and the names of the first GROUPS_NAMED_MAX if there are."""
     disagreeing, suspended = parts.consumers.agreement.disagreeing_groups, parts.groups.suspended
     names = {
