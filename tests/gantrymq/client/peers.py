@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,9 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.client.admin.results import MessageTrace
 from gantrymq.client.consume.push_consumer import PushConsumer
 from gantrymq.errors import GantryError
-from gantrymq.message.model import MessageQueue
+from gantrymq.message.model import MessageExt, MessageQueue
 from gantrymq.remoting.admin_bodies import TopicConfig
-from tests.harness import LocalCluster
+from tests.harness import LocalCluster, ServingCluster
 from tests.peers.fixtures import PATIENT, make_apache_peer
 from tests.waiting import WITHIN_S
 
@@ -41,11 +41,24 @@ async def topic_at(peer: Peer, name: str, *, queues: int = 4) -> AsyncIterator[A
         yield admin
 
 
-def subscribed(peer: Peer, name: str, listener: object, *, tags: str = "*", **options: object) -> PushConsumer:
+def subscribed(
+    peer: Peer | ServingCluster, name: str, listener: object, *, tags: str = "*", **options: object
+) -> PushConsumer:
     """A consumer of the topic and in the group of that name, which is not started yet."""
     consumer = PushConsumer(peer.namesrv_address, group=name, listener=listener, **options)  # type: ignore[arg-type]
     consumer.subscribe(name, tags)
     return consumer
+
+
+async def dead_letters(admin: AdminClient, peer: Peer, group: str, count: int = 1) -> list[MessageExt]:
+    """Those of a group, once there are so many."""
+    async with asyncio.timeout(WITHIN_S):
+        while True:
+            with suppress(GantryError):  # the topic is made when the first dead letter comes
+                found, *_ = await admin.messages.pull_at(peer.broker_address, f"%DLQ%{group}", 0, 0)
+                if len(found) >= count:
+                    return found
+            await asyncio.sleep(0.1)
 
 
 async def held_of(admin: AdminClient, peer: Peer, group: str, client_id: str, queue: MessageQueue) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ from gantrymq.errors import MessageRejected, WrongType
 from gantrymq.message.model import Message, MessageExt, MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode
-from tests.gantrymq.client.peers import subscribed, topic_at
+from tests.gantrymq.client.peers import dead_letters, subscribed, topic_at
 from tests.gantrymq.client.seen import Seen, numbers, until
 from tests.waiting import WITHIN_S
 
@@ -54,7 +53,7 @@ async def test_a_message_keeps_its_plain_topic_through_retry_and_dead_letters(pe
             assert [each.client_id for each in connections.connection_set] == [consumer.client_id]
             wanted = {f"{SPACE}%{name}", f"%RETRY%{SPACE}%{name}"}
             assert set(connections.subscription_table) == wanted
-            await _dead_letter_is_there(admin, peer, f"%DLQ%{SPACE}%{name}")
+            await dead_letters(admin, peer, f"{SPACE}%{name}")
         stored, *_ = await admin.messages.pull_at(peer.broker_address, f"{SPACE}%{name}", sent.queue.queue_id, 0, 1)
         assert (stored[0].topic, stored[0].properties["INSTANCE_ID"]) == (f"{SPACE}%{name}", SPACE)
         assert sum(pair[0] for pair in (await _written(admin, peer, f"{SPACE}%{name}")).values()) == 1
@@ -67,16 +66,6 @@ async def test_a_message_keeps_its_plain_topic_through_retry_and_dead_letters(pe
         assert (dead.topic, dead.body, dead.properties["RETRY_TOPIC"]) == (
             f"%DLQ%{name}", b"spaced", f"{SPACE}%{name}",
         )  # fmt: skip
-
-
-async def _dead_letter_is_there(admin: AdminClient, peer: Peer, topic: str) -> None:
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            if topic in await admin.topics.names():  # the broker makes it when the first letter comes
-                found, *_ = await admin.messages.pull_at(peer.broker_address, topic, 0, 0, 1)
-                if found:
-                    return
-            await asyncio.sleep(0.1)
 
 
 async def _written(admin: AdminClient, peer: Peer, whole: str) -> dict[int, tuple[int, int]]:

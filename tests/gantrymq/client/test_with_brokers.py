@@ -32,7 +32,7 @@ from gantrymq.errors import ClientClosed, GantryError, MessageRejected, Response
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import ROCKETMQ
-from tests.gantrymq.client.peers import held_of, running_peer, subscribed, topic_at
+from tests.gantrymq.client.peers import dead_letters, held_of, running_peer, subscribed, topic_at
 from tests.gantrymq.client.seen import Seen, until
 from tests.peers.dispatch import until_dispatched
 from tests.waiting import WITHIN_S
@@ -182,14 +182,7 @@ async def test_a_failed_message_comes_again_and_rests_in_the_dead_letters_at_las
             sent = [await producer.send(Message(name, body)) for body in (b"raise", b"later")]
             await until(lambda: len(tries) >= 4)
             assert sorted(tries) == sorted((name, times, result.msg_id) for times in (0, 1) for result in sent)
-            found: list[MessageExt] = []
-            async with asyncio.timeout(WITHIN_S):
-                while len(found) < 2:
-                    await asyncio.sleep(0.1)
-                    try:
-                        found, *_ = await admin.messages.pull_at(peer.broker_address, f"%DLQ%{name}", 0, 0)
-                    except GantryError:
-                        continue  # the topic is made when the first dead letter comes
+            found = await dead_letters(admin, peer, name, 2)
         assert sorted(message.body for message in found) == [b"later", b"raise"]
         assert {message.msg_id for message in found} == {result.msg_id for result in sent}
 

@@ -171,15 +171,6 @@ async def test_queues_reach_their_files_by_themselves(tmp_path: Path, open_store
     store.abandon()
 
 
-async def test_async_flush_follows_by_itself(tmp_path: Path, open_store: OpenStore) -> None:
-    store = open_store(small_config(tmp_path, flush_interval_ms=10))
-    async with aside(store.run()):
-        store.put_message(message(bytes(20000)))
-        async with asyncio.timeout(WITHIN_S):
-            while store.flushed_offset < store.max_physical_offset:
-                await asyncio.sleep(0.01)
-
-
 @pytest.mark.parametrize(
     ("limit", "waits"), [("WRITE_MANY_UNITS", False), ("WRITE_MANY_BYTES", False), ("", True)], ids=str
 )

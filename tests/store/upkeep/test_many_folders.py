@@ -8,7 +8,6 @@ import pytest
 
 from gantrymq.message import record
 from store import MessageStore, MessageStoreConfig, PutMessageStatus, StoreDamaged
-from store.base import file_bytes
 from tests.store.conftest import OpenStore, message, read_all, small_config
 
 
@@ -69,22 +68,6 @@ def test_a_read_only_folder_is_read_and_gets_nothing_new(tmp_path: Path, open_st
     assert files_in(tmp_path / "b")[:2] == [2, 3]
 
 
-def test_a_folder_that_takes_no_file_is_passed_over(
-    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    create = file_bytes.create_sized
-
-    def only_b(path: Path, size_bytes: int) -> int:
-        if path.parent.name == "a":
-            raise OSError(5, "Input/output error")
-        return create(path, size_bytes)
-
-    monkeypatch.setattr(file_bytes, "create_sized", only_b)
-    store = open_store(config_of(tmp_path))
-    put(store, 6)
-    assert (files_in(tmp_path / "a"), files_in(tmp_path / "b")[:3]) == ([], [0, 1, 2])
-
-
 def test_a_folder_that_is_not_there_any_more_is_noticed(
     tmp_path: Path, stopped: MessageStoreConfig, open_store: OpenStore
 ) -> None:
@@ -93,13 +76,6 @@ def test_a_folder_that_is_not_there_any_more_is_noticed(
         open_store(stopped)
     (tmp_path / "unmounted").rename(tmp_path / "b")
     assert len(read_all(open_store(stopped), "T")) == 10
-
-
-def test_the_same_file_twice_is_refused(tmp_path: Path, stopped: MessageStoreConfig, open_store: OpenStore) -> None:
-    name = f"{0:020d}"
-    (tmp_path / "b" / name).write_bytes((tmp_path / "a" / name).read_bytes())
-    with pytest.raises(StoreDamaged, match="another folder"):
-        open_store(stopped)
 
 
 def test_the_next_file_is_warmed_whole_before_its_turn(tmp_path: Path, open_store: OpenStore) -> None:

@@ -12,17 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, PushConsumer, RetryLater
+from gantrymq import AdminClient, ConsumeFrom, ConsumeResult, Message, MessageExt, Producer, RetryLater
 from gantrymq.client.consume import listener_calls
 from gantrymq.client.consume.failed_messages import retry_message
 from gantrymq.client.consume.listener_calls import ListenerCalls
 from gantrymq.client.consume.running_info import ConsumeCounters
 from gantrymq.errors import WrongType
 from tests.gantrymq.client.messages import stored
+from tests.gantrymq.client.peers import subscribed
 from tests.gantrymq.client.seen import until
 from tests.harness import serving
 from tests.waiting import WITHIN_S
 
+FROM_THE_FIRST = {"consume_from": ConsumeFrom.FIRST_OFFSET}
 MESSAGES = [stored(offset) for offset in range(3)]
 
 
@@ -157,13 +159,8 @@ async def test_a_dead_letter_says_what_the_consumer_failed_on(tmp_path: Path) ->
         raise KeyError("price")
 
     async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address) as producer:
-        await producer.send(Message("orders", b"17"))
-        consumer = PushConsumer(
-            cluster.namesrv_address, group="readers", listener=listener, max_reconsume_times=0,
-            consume_from=ConsumeFrom.FIRST_OFFSET,
-        )  # fmt: skip
-        consumer.subscribe("orders")
-        async with consumer:
+        await producer.send(Message("readers", b"17"))
+        async with subscribed(cluster, "readers", listener, max_reconsume_times=0, **FROM_THE_FIRST):
             await until(lambda: cluster.broker.store.max_offset("%DLQ%readers", 0) == 1, within_s=WITHIN_S)
         async with AdminClient(cluster.namesrv_address) as admin:
             ((letter,), *_) = await admin.messages.pull_at(cluster.broker_address, "%DLQ%readers", 0, 0)
@@ -182,12 +179,7 @@ async def test_only_the_named_messages_of_a_batch_come_again_after_the_delay(tmp
 
     async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address) as producer:
         sent = await producer.send_batch([Message("partly", body) for body in (b"good", b"bad", b"fine")])
-        consumer = PushConsumer(
-            cluster.namesrv_address, group="partly", listener=listener, batch_size=3,
-            consume_from=ConsumeFrom.FIRST_OFFSET,
-        )  # fmt: skip
-        consumer.subscribe("partly")
-        async with consumer:
+        async with subscribed(cluster, "partly", listener, batch_size=3, **FROM_THE_FIRST):
             await until(lambda: len(calls) == 2)
     assert calls[0][1] == [(b"good", 1), (b"bad", 1), (b"fine", 1)]
     assert calls[1][1] == [(b"bad", 2)]
@@ -204,11 +196,6 @@ async def test_in_order_the_messages_before_the_failed_one_are_done(tmp_path: Pa
 
     async with serving(tmp_path) as cluster, Producer(cluster.namesrv_address) as producer:
         await producer.send_batch([Message("inorder", body) for body in (b"1", b"2", b"3")])
-        consumer = PushConsumer(
-            cluster.namesrv_address, group="inorder", listener=listener, batch_size=3, ordered=True,
-            consume_from=ConsumeFrom.FIRST_OFFSET,
-        )  # fmt: skip
-        consumer.subscribe("inorder")
-        async with consumer:
+        async with subscribed(cluster, "inorder", listener, batch_size=3, ordered=True, **FROM_THE_FIRST):
             await until(lambda: len(calls) == 2)
     assert calls == [[b"1", b"2", b"3"], [b"2", b"3"]]

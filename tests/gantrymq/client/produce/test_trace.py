@@ -125,8 +125,14 @@ async def test_a_trace_that_cannot_be_sent_neither_blocks_nor_fails_anything() -
     await session.close()
 
 
+def unsent(group: str = "g", *, sample: float = 1.0) -> TraceDispatcher:
+    """Of a client that was not opened."""
+    session = ClientSession(ClientOptions(name_servers="h:1"), heartbeat=HeartbeatData)
+    return TraceDispatcher(session, group, sample=sample)
+
+
 def test_a_batch_of_records_fits_into_one_message() -> None:
-    dispatcher = TraceDispatcher(ClientSession(ClientOptions(name_servers="h:1"), heartbeat=HeartbeatData), "g")
+    dispatcher = unsent()
     for number in range(trace.WAITING_MAX):
         dispatcher.append(TraceRecord(kind=TraceKind.PUB, msg_id=f"{number:032X}", keys="k" * 400))
     sizes = []
@@ -141,7 +147,7 @@ def test_a_batch_of_records_fits_into_one_message() -> None:
 
 
 def test_a_batch_has_no_more_keys_than_any_topic_takes() -> None:
-    dispatcher = TraceDispatcher(ClientSession(ClientOptions(name_servers="h:1"), heartbeat=HeartbeatData), "g")
+    dispatcher = unsent()
     most = " ".join(f"k{number}" for number in range(64))
     for number in range(200):
         keys = most if number == 100 else f"order{number} user{number}"
@@ -158,20 +164,17 @@ def test_a_batch_has_no_more_keys_than_any_topic_takes() -> None:
 
 
 def test_a_sample_is_the_same_part_of_the_messages_for_all_clients() -> None:
-    session = ClientSession(ClientOptions(name_servers="h:1"), heartbeat=HeartbeatData)
     ids = [f"{number:032X}" for number in range(4000)]
-    one, other = (TraceDispatcher(session, group, sample=0.25) for group in ("g", "h"))
+    one, other = (unsent(group, sample=0.25) for group in ("g", "h"))
     wanted = [msg_id for msg_id in ids if one.wants(msg_id)]
     assert 800 < len(wanted) < 1200
     assert wanted == [msg_id for msg_id in ids if other.wants(msg_id)]
-    assert not any(map(TraceDispatcher(session, "g", sample=0.0).wants, ids))
-    assert all(map(TraceDispatcher(session, "g").wants, ids))
+    assert not any(map(unsent(sample=0.0).wants, ids))
+    assert all(map(unsent().wants, ids))
 
 
 def test_only_the_sample_leaves_records_of_a_send() -> None:
-    dispatcher = TraceDispatcher(
-        ClientSession(ClientOptions(name_servers="h:1"), heartbeat=HeartbeatData), "g", sample=0.5
-    )
+    dispatcher = unsent(sample=0.5)
     ids = [f"{number:032X}" for number in range(64)]
     messages = [Message("T", b"x") for _ in ids]
     result = SendResult(SendStatus.SEND_OK, ",".join(ids), ",".join(ids), MessageQueue("T", "b", 0), 0)

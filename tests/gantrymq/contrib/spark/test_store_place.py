@@ -130,6 +130,14 @@ def first_log_file(path: Path) -> Path:
     return min((path / "commitlog").iterdir())
 
 
+def damage(path: Path, *places: int) -> None:
+    log = first_log_file(path)
+    data = bytearray(log.read_bytes())
+    for place in places:
+        data[place] ^= 1
+    log.write_bytes(data)
+
+
 def test_what_is_deleted_between_plan_and_task_is_an_error_that_names_it(tmp_path: Path) -> None:
     write_store(tmp_path, records(400))
     planned = reader(tmp_path)
@@ -177,10 +185,7 @@ def test_a_queue_begins_behind_its_fillers_and_one_in_the_middle_is_a_gap(tmp_pa
 
 def test_a_torn_tail_is_not_read(tmp_path: Path) -> None:
     *places, _ = write_store(tmp_path, records(20))
-    log = first_log_file(tmp_path)
-    data = bytearray(log.read_bytes())
-    data[places[-1] + 90] ^= 1  # in the last body
-    log.write_bytes(data)
+    damage(tmp_path, places[-1] + 90)  # in the last body
     assert len(rows_of(reader(tmp_path))) == 19
 
 
@@ -196,12 +201,8 @@ def test_a_unit_that_names_a_place_without_a_message_costs_that_message_alone(tm
 
 def test_a_time_is_found_beside_damage(tmp_path: Path) -> None:
     places = write_store(tmp_path, records(400))
-    log = first_log_file(tmp_path)
-    data = bytearray(log.read_bytes())
     damaged = sum(place < LOG_FILE_BYTES for place in places[:-1])
-    for place in places[:damaged]:
-        data[place + 5] ^= 1  # the magic: the search looks at some of these
-    log.write_bytes(data)
+    damage(tmp_path, *(place + 5 for place in places[:damaged]))  # the magic: the search looks at some of these
     moment = str(NOON + 30 * SECOND_MS)
     rows = rows_of(reader(tmp_path, [*PLACE, "lost_messages"], startingTimestamp=moment, failOnDataLoss="false"))
     assert damaged > 60
@@ -212,10 +213,7 @@ def test_a_time_is_found_beside_damage(tmp_path: Path) -> None:
 
 def test_damage_in_the_middle_is_an_error_that_names_the_message(tmp_path: Path) -> None:
     places = write_store(tmp_path, records(20))
-    log = first_log_file(tmp_path)
-    data = bytearray(log.read_bytes())
-    data[places[2] + 20] ^= 1  # its queue offset
-    log.write_bytes(data)
+    damage(tmp_path, places[2] + 20)  # its queue offset
     with pytest.raises(MessagesLost, match=f"damaged .*: topic orders, queue 0: offsets 0 to 0 .*place {places[2]} of"):
         rows_of(reader(tmp_path))
 
