@@ -59,15 +59,13 @@ async def test_pages_are_not_counted_and_no_spelling_goes_around_it() -> None:
     pages = HeldPages()
     limit = LogInLimit(pages)
     inside = [asyncio.create_task(ask(limit, "198.51.100.66", path="/prefix/login")) for _ in range(4)]
-    while pages.inside < 4:
-        await asyncio.sleep(0)
+    await until(lambda: pages.inside == 4)
     assert await ask(limit, "198.51.100.66") == 429
     others = [
         asyncio.create_task(ask(limit, "198.51.100.66", method="GET")),
         asyncio.create_task(ask(limit, "198.51.100.66", path="/topics/create")),
     ]
-    while pages.inside < 6:
-        await asyncio.sleep(0)
+    await until(lambda: pages.inside == 6)
     pages.go_on.set()
     assert Counter(await asyncio.gather(*inside, *others)) == {200: 6}
 
@@ -79,13 +77,11 @@ async def test_who_has_been_here_goes_in_beside_a_crowd(admin: User) -> None:
     pages = HeldPages()
     limit = LogInLimit(pages)
     crowd = [asyncio.create_task(ask(limit, f"203.0.113.{number}")) for number in range(16)]
-    while pages.inside < 16:
-        await asyncio.sleep(0)
+    await until(lambda: pages.inside == 16)
     assert await ask(limit, "192.0.2.1") == 429
     assert await ask(limit, "192.0.2.1", cookie=cookie + "x") == 429
     known = asyncio.create_task(ask(limit, "192.0.2.1", cookie=f"other=1; {cookie}"))
-    while pages.inside < 17:
-        await asyncio.sleep(0)
+    await until(lambda: pages.inside == 17)
     pages.go_on.set()
     assert Counter(await asyncio.gather(known, *crowd)) == {200: 17}
 
