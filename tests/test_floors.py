@@ -158,6 +158,9 @@ ROOMS = {
     "dashboard.definitions.document": Room(
         ("gantrymq", "dashboard", *SHARED), ("django", "pydantic", "yaml")
     ),  # the only text of others that is YAML
+    "dashboard.definitions.schemas": Room(
+        ("gantrymq", "appliance.acl.address", "dashboard", *SHARED), (*WEB, "pydantic")
+    ),  # addresses, as brokers read them
     "dashboard.forms.shell_commands": Room(("appliance.cli.admin.rest",)),
     **dict.fromkeys(
         ("dashboard.brokers.draining", "dashboard.brokers.schemas"),

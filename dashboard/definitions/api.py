@@ -46,7 +46,7 @@ async def import_definitions(request: HttpRequest, body: DefinitionsIn) -> Defin
             return changes_of(await planned(gateway(), body.text, delete=body.delete))
         done = await imported(gateway(), body.text, asker, delete=body.delete, digest=body.digest)
     except DocumentRefused as exc:
-        raise FormProblem({"text": [str(exc)]}) from exc
+        raise FormProblem({"text": exc.problems}) from exc
     note(request, "definitions imported", "", facts_of(done))
     return changes_of(done.plan, done)
 

@@ -6,23 +6,28 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
 from django.utils.translation import gettext
 from pydantic import ValidationError
 
+from dashboard.definitions.problems import Place, problems_of
 from dashboard.definitions.schemas import TEXT_BYTES_MAX, Definitions
 from gantrymq.errors import GantryError
 
-PROBLEMS_MAX = 20
 NESTING_MAX = 8
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 HEAD = "# Definitions of a GantryMQ cluster. Nothing here is secret: accounts and channels keep theirs.\n"
 
 
 class DocumentRefused(GantryError):
-    """The text is no document of definitions; the message says where."""
+    """The text is no document of definitions. problems: a sentence each, which says where."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = list(problems)
 
 
 def as_text(document: Definitions) -> str:
@@ -36,8 +41,7 @@ def read(text: str) -> Definitions:
     if len(text.encode()) > TEXT_BYTES_MAX:
         raise DocumentRefused(gettext("The document is larger than %(most)s bytes.") % {"most": TEXT_BYTES_MAX})
     try:
-        topics = _table(text.removeprefix("\ufeff"))  # as spreadsheets begin a file
-        values: object = _values(text) if topics is None else {"topics": topics}
+        values, line_of = _table(text.removeprefix("\ufeff")) or _values(text)  # as spreadsheets begin a file
     except (yaml.YAMLError, ValueError, RecursionError) as exc:
         mark = getattr(exc, "problem_mark", None)
         told = {"why": getattr(exc, "problem", None) or str(exc), "line": mark.line + 1 if mark else 1}
@@ -47,7 +51,7 @@ def read(text: str) -> Definitions:
     try:
         document = Definitions.model_validate(values)
     except ValidationError as exc:
-        raise DocumentRefused(_where(exc)) from exc
+        raise DocumentRefused(*problems_of(exc, values, line_of)) from exc
     _refuse_doubles(document)
     return document
 
@@ -77,18 +81,34 @@ def _refuse_tricks(text: str) -> None:
             raise DocumentRefused(gettext("The document is nested too deeply."))
 
 
-def _values(text: str) -> object:
-    """Plain values: the safe loader makes nothing else. Raises DocumentRefused, YAMLError."""
+def _values(text: str) -> tuple[object, Callable[[Place], int]]:
+    """Plain values: the safe loader makes nothing else; and the line of each. Raises DocumentRefused, YAMLError."""
     _refuse_tricks(text)
     loader = _Loader(text)
     try:
-        return loader.get_single_data()
+        root = loader.get_single_node()
+        return None if root is None else loader.construct_document(root), lambda place: _line(root, place)
     finally:
         loader.dispose()
 
 
-def _table(text: str) -> list[dict[str, Any]] | None:
-    """The topics of a table, whose first line names the fields, `name` first; None when it is none.
+def _line(node: Any, place: Place) -> int:
+    """Where a value begins, or what is there of the way to it."""
+    line = 0
+    for part in place:
+        if isinstance(node, yaml.SequenceNode) and isinstance(part, int):
+            node = node.value[part]
+            line = node.start_mark.line
+        elif isinstance(node, yaml.MappingNode):
+            found = next(((key, value) for key, value in node.value if key.value == str(part)), None)
+            if found is None:
+                break
+            line, node = found[0].start_mark.line, found[1]
+    return line + 1
+
+
+def _table(text: str) -> tuple[object, Callable[[Place], int]] | None:
+    """The topics of a table, whose first line names the fields, `name` first, and their lines; None when it is none.
 
     No document in YAML begins so. An empty cell says nothing. Raises DocumentRefused.
     """
@@ -100,22 +120,27 @@ def _table(text: str) -> list[dict[str, Any]] | None:
     lines = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
     try:
         columns = [cell.strip() for cell in next(lines)]
-        return _rows(lines, columns) if columns[0] == "name" else None
+        if columns[0] != "name":
+            return None
+        rows = _rows(lines, columns)
     except csv.Error as exc:
         told = gettext("This is no table, line %(line)s: %(why)s")
         raise DocumentRefused(told % {"line": lines.line_num, "why": exc}) from exc
+    numbers = list(rows)
+    return {"topics": list(rows.values())}, lambda place: numbers[int(place[1])] if len(place) > 1 else 1
 
 
-def _rows(lines: Any, columns: list[str]) -> list[dict[str, Any]]:
-    """lines: a csv.reader behind the line of the columns. Raises DocumentRefused, csv.Error."""
-    found = []
+def _rows(lines: Any, columns: list[str]) -> Mapping[int, dict[str, Any]]:
+    """By their lines. lines: a csv.reader behind the line of the columns. Raises DocumentRefused, csv.Error."""
+    found: dict[int, dict[str, Any]] = {}
     for cells in lines:
         if len(cells) > len(columns):
             told = gettext("Line %(line)s has more cells than there are columns.")
             raise DocumentRefused(told % {"line": lines.line_num})
         said = {column: cell.strip() for column, cell in zip(columns, cells, strict=False) if cell.strip()}
         if said:
-            found.append({column: cell if column == "name" else _cell(cell) for column, cell in said.items()})
+            row = {column: cell if column == "name" else _cell(cell) for column, cell in said.items()}
+            found[lines.line_num] = row
     return found
 
 
@@ -133,15 +158,3 @@ def _refuse_doubles(document: Definitions) -> None:
             double = next(name for name in names if names.count(name) > 1)
             told = gettext("%(section)s: %(name)s is there twice.")
             raise DocumentRefused(told % {"section": section, "name": double})
-
-
-def _where(failure: ValidationError) -> str:
-    """ "topics, 3, write_queues: …; …"."""
-    errors = failure.errors(include_url=False, include_input=False)
-    told = [f"{', '.join(_place(one['loc']))}: {one['msg']}" for one in errors[:PROBLEMS_MAX]]
-    return "; ".join(told) + (" …" if len(errors) > PROBLEMS_MAX else "")
-
-
-def _place(parts: tuple[int | str, ...]) -> list[str]:
-    """Items are counted from one, as people count."""
-    return [str(part + 1) if isinstance(part, int) else part for part in parts]

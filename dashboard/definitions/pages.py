@@ -1,6 +1,7 @@
 """Definitions: the export, and an import in two steps, of which the second does what the first showed.
 
-What is imported is a text: no address of the dashboard reads a file of a form. The accounts with which clients sign at
+What is imported is a text: no address of the dashboard reads a file of a form, and a file that is chosen is put into
+the text by the browser. The accounts with which clients sign at
 the brokers have a form: it makes a document, whose preview says who loses what.
 """
 
@@ -27,11 +28,12 @@ from dashboard.definitions.plan import Plan
 from dashboard.definitions.reading import found
 from dashboard.definitions.schemas import (
     ACCESS_KEY_CHARS_MAX,
-    ADDRESS,
     TEXT_BYTES_MAX,
     WORD,
     AccountPerm,
     Definitions,
+    address_wanted,
+    checked_address,
 )
 from dashboard.forms.base import BaseForm, TypedNameForm
 from dashboard.http.client_address import client_address
@@ -65,7 +67,7 @@ async def preview(request: HttpRequest, text: str, *, delete: bool) -> HttpRespo
         return await _looked_at(request, text, delete=delete)
     except (DocumentRefused, GatewayError) as exc:
         form = ImportForm({"text": text, "delete": delete})
-        form.add_error(None, str(exc))
+        form.add_error(None, exc.problems if isinstance(exc, DocumentRefused) else str(exc))
         context = {"form": form, "lines": _lines(request, delete=delete)}
         return render(request, "definitions/definitions.html", context, status=422)
 
@@ -205,10 +207,9 @@ class AccountForm(BaseForm):
     default_topic_perm = forms.ChoiceField(label=_("All other topics"), choices=_SELECT)
     group_perms = PermsField(_("Groups"))
     default_group_perm = forms.ChoiceField(label=_("All other groups"), choices=_SELECT)
-    white_remote_address = forms.RegexField(
-        ADDRESS, label=_("Without a signature from"), required=False,
+    white_remote_address = forms.CharField(
+        label=_("Without a signature from"), required=False,
         help_text=_("Addresses that need no signature, such as 10.0.0.*: leave it empty unless clients can't sign."),
-        error_messages={"invalid": _("Write it without spaces, such as 10.0.0.*.")},
     )  # fmt: skip
 
     def __init__(self, *args: Any, item: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
@@ -220,6 +221,12 @@ class AccountForm(BaseForm):
             self.differing = [name for name in self.fields if name not in item and name != "access_key"]
         for name in self.differing:
             del self.fields[name]
+
+    def clean_white_remote_address(self) -> str:
+        try:
+            return checked_address(self.cleaned_data["white_remote_address"])
+        except ValueError:
+            raise forms.ValidationError(address_wanted()) from None
 
     @classmethod
     def filled(cls, key: str, values: Mapping[str, Any], item: Mapping[str, Any] | None) -> AccountForm:

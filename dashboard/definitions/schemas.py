@@ -8,9 +8,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated, Any, Literal, get_type_hints
 
+from django.utils.translation import gettext
 from ninja import Field, Schema
-from pydantic import create_model
+from pydantic import AfterValidator, create_model
 
+from appliance.acl.address import compile_pattern
 from appliance.settings.alert_names import ChannelKind, RuleKind
 from dashboard.alerts.schemas import ChannelIn, ChannelKindName, RuleFields, RuleKindName
 from dashboard.definitions.losses import Scope
@@ -24,7 +26,7 @@ ITEMS_MAX = 10_000  # of a section
 CHANGES_MAX = 500  # of one import: what is more is left for the next one
 TEXT_BYTES_MAX = 1 << 20
 WORD = r"^[^\s,=]+$"  # what ends a word on the wire is in none
-ADDRESS = r"^[^\s]*$"
+GROUP_NAME = r"^[%|a-zA-Z0-9_-]+$"
 ACCESS_KEY_CHARS_MAX = 255
 Section = Literal["topics", "groups", "accounts", "alert_channels", "alert_rules"]
 What = Literal["create", "change", "delete"]
@@ -35,6 +37,18 @@ class TopicDefinition(TopicChange):
     """A topic, the same on each broker that holds it. A retention of 0: no limit of the topic's own."""
 
     name: str = Field(min_length=1, max_length=TOPIC_CHARS_MAX)
+
+
+def address_wanted() -> str:
+    return gettext(
+        "Write addresses as brokers read them: 10.0.0.7, 10.0.0.*, 10.0.0.1-20 or 2001:db8::*, several with commas."
+    )
+
+
+def checked_address(text: str) -> str:
+    """As the brokers check it. Raises ValueError."""
+    compile_pattern(text)
+    return text
 
 
 class AccountDefinition(Given):
@@ -49,7 +63,7 @@ class AccountDefinition(Given):
     default_group_perm: AccountPerm = "DENY"
     topic_perms: dict[Annotated[str, Field(pattern=WORD)], AccountPerm] = {}
     group_perms: dict[Annotated[str, Field(pattern=WORD)], AccountPerm] = {}
-    white_remote_address: str = Field("", pattern=ADDRESS)
+    white_remote_address: Annotated[str, AfterValidator(checked_address)] = ""
 
     def changed(self, account: Account) -> Account:
         """The account of a broker with what is said here."""
@@ -89,7 +103,7 @@ def _group_fields() -> dict[str, Any]:
 class _GroupName(Given):
     """A consumer group, the same on each broker."""
 
-    name: str = Field(pattern=r"^[%|a-zA-Z0-9_-]+$", max_length=GROUP_CHARS_MAX)
+    name: str = Field(pattern=GROUP_NAME, max_length=GROUP_CHARS_MAX)
 
 
 GroupDefinition = create_model("GroupDefinition", __base__=_GroupName, **_group_fields())

@@ -164,8 +164,8 @@ async def test_channels_keep_their_secrets_and_give_none_out(gateway: Gateway, a
     [
         ("- a", "mapping of sections"),
         ("topics: [", "line 2"),
-        ("topics:\n- name: a\n  wriet_queues: 3\n", "topics, 1, wriet_queues"),
-        ("topics:\n- {name: a, write_queues: '3'}\n", "topics, 1, write_queues"),
+        ("topics:\n- name: a\n  wriet_queues: 3\n", "topics, 1 (a), wriet_queues"),
+        ("topics:\n- {name: a, write_queues: '3'}\n", "topics, 1 (a), write_queues"),
         ("topics:\n- {name: a}\n- {name: a}\n", "a is there twice"),
         ("topics: &x [{name: a}]\ngroups: *x\n", "Aliases"),
         ("topics: " + "[" * 50 + "]" * 50, "nested too deeply"),
@@ -173,18 +173,65 @@ async def test_channels_keep_their_secrets_and_give_none_out(gateway: Gateway, a
         ("version: 2", "version"),
         ("accounts:\n- {access_key: 'a,b'}\n", "access_key"),
         ("#" * ((1 << 20) + 1), "larger than"),
-        ("name,wriet_queues\na,3\n", "topics, 1, wriet_queues"),
-        ("name,write_queues\na,3\nb,many\n", "topics, 2, write_queues"),
+        ("name,wriet_queues\na,3\n", "topics, 1 (a), wriet_queues"),
+        ("name,write_queues\na,3\nb,many\n", "topics, 2 (b), write_queues"),
         ("name,write_queues\na,3,4\n", "Line 2 has more cells"),
         ("name\na\na\n", "a is there twice"),
         ("name\n" + "x" * 200_000, "line 2"),
-        ("name,write_queues\na," + "1" * 5000, "topics, 1, write_queues"),
+        ("name,write_queues\na," + "1" * 5000, "topics, 1 (a), write_queues"),
         ("name: a\n", "name"),
     ],
 )
 def test_a_document_that_is_none_is_refused_with_its_place(text: str, told: str) -> None:
     with pytest.raises(DocumentRefused, match=re.escape(told)):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "# ours\n\ntopics:\n- name: a\n  perm: all\n",
+            'Line 5, topics, 1 (a), perm: "all" does not fit: it has to be one of read-write, read, write.',
+        ),
+        (
+            "topics: [{name: a, write_queues: 257}]",
+            "Line 1, topics, 1 (a), write_queues: 257 does not fit: it has to be a whole number from 1 to 256.",
+        ),
+        (
+            "name,write_queues\na,3\n\nb,many\n",
+            'Line 4, topics, 2 (b), write_queues: "many" does not fit: it has to be a whole number from 1 to 256.',
+        ),
+        ("topics:\n- perm: read\n", "Line 2, topics, 1, name: It is missing; it is text, 1 to 127 characters."),
+        (
+            "tiopics: []",
+            "Line 1, tiopics: There is no such field. There are: version, topics, groups, accounts, "
+            "alert_channels, alert_rules.",
+        ),
+        (
+            "accounts:\n- access_key: a\n  topic_perms:\n    b c: PUB\n",
+            'Line 4, accounts, 1 (a), topic_perms, b c: "b c" does not fit: it has to be text without spaces, commas '
+            "or equals signs.",
+        ),
+        (
+            "accounts:\n- access_key: a\n  white_remote_address: nonsense!\n",
+            "Line 3, accounts, 1 (a), white_remote_address: Write addresses as brokers read them: 10.0.0.7, "
+            "10.0.0.*, 10.0.0.1-20 or 2001:db8::*, several with commas.",
+        ),
+        ("topics: [a]", "Line 1, topics, 1: \"a\" does not fit: it has to be fields with their values: "),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_said_with_its_line_and_what_is_allowed(text: str, told: str) -> None:
+    with pytest.raises(DocumentRefused) as refused:
+        read(text)
+    [problem] = refused.value.problems
+    assert problem.startswith(told)
+
+
+def test_problems_are_a_sentence_each_and_not_endless() -> None:
+    with pytest.raises(DocumentRefused) as refused:
+        read("name,write_queues\n" + "".join(f"t{number},0\n" for number in range(100)))
+    assert len(refused.value.problems) == 21 and refused.value.problems[-1] == "…"
 
 
 @pytest.mark.parametrize("by", [",", ";", "\t"])
@@ -420,7 +467,9 @@ async def test_the_form_of_an_account_says_what_is_wrong_before_a_preview(
         ({"access_key": "a b"}, "An access key has no spaces"),
         ({"access_key": "abc"}, "An access key has at least"),
         ({"access_key": ADMIN.access_key}, "The dashboard signs with this account."),
-        ({"white_remote_address": "10.0.0.1 10.0.0.2"}, "Write it without spaces"),
+        ({"white_remote_address": "10.0.0.1 10.0.0.2"}, "Write addresses as brokers read them"),
+        ({"white_remote_address": "nonsense!"}, "Write addresses as brokers read them"),
+        ({"white_remote_address": "10.0.0.999"}, "Write addresses as brokers read them"),
         ({"topic_perms": "orders=ALL"}, "the permission is one of"),
     ):
         answer = await client.post("/accounts", fields | wrong)
