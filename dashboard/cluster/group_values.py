@@ -169,7 +169,14 @@ class GroupDetail:
 
     @property
     def resettable_topics(self) -> list[str]:
-        return [topic for topic in self.topics if not is_retry_topic(topic)]
+        return [] if self.is_broadcasting else [topic for topic in self.topics if not is_retry_topic(topic)]
+
+    @property
+    def no_reset(self) -> str:
+        """Why there is nothing to reset; "" when there is. RocketMQ's brokers refuse it as well."""
+        if not self.is_broadcasting:
+            return ""
+        return gettext("Broadcasting: each member keeps its own offsets, so there is nothing at the brokers to reset.")
 
     @property
     def suspended_on(self) -> list[str]:

@@ -102,6 +102,8 @@ async def reset_group(request: HttpRequest, name: str, body: ResetIn) -> ResetLi
 async def _reset(request: HttpRequest, name: str, body: ResetIn) -> list[ResetOut]:
     """Plan all; when none is refused, move in one topic after the other."""
     detail = await gateway().groups.get(name)
+    if detail.no_reset:
+        raise NotAllowed(detail.no_reset)
     given = body.dict(exclude_none=True, exclude={"dry_run", "topics"}) | ({"at": text_of(body.at)} if body.at else {})
     form = checked(ResetForm(given | {"topic": body.topics}, topics=detail.resettable_topics), topic="topics")
     plans = await plan_moves(gateway(), name, form)

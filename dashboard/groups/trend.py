@@ -55,7 +55,13 @@ _HEADING = {Direction.GROWING: State.FALLING_BEHIND, Direction.SHRINKING: State.
 
 
 def watched(row: GroupSummary, before: WatchedGroup | None, now: float) -> WatchedGroup:
-    """What is remembered of a look at a group."""
+    """What is remembered of a look at a group.
+
+    One that broadcast stays so while it has no members: what brokers have is of a time before it did.
+    """
+    if row.members == 0 and before is not None and before.is_broadcasting:
+        why = row.why if row.is_partial else before.why
+        row = replace(row, lag=None, lag_ms=None, places=(), is_broadcasting=True, why=why)
     is_alone = row.members == 0 and bool(row.lag)
     alone_since = (before.alone_since if before is not None else None) or now if is_alone else None
     places = with_rates(row.places, before, now)

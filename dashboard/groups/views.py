@@ -16,6 +16,7 @@ from django.utils.translation import get_language, gettext
 
 from dashboard.access.permissions import ACT, FORM, Permission, requires
 from dashboard.audit.notes import note
+from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.group_values import GroupDetail, InFlight
 from dashboard.forms.base import TypedNameForm
@@ -103,6 +104,8 @@ async def _charts(request: HttpRequest, name: str) -> list[Chart]:
 async def reset(request: HttpRequest, name: str) -> HttpResponse:
     """Which topics and where to (GET, in the address), what it would do, then the typed name (POST)."""
     detail = await gateway().groups.get(name)
+    if detail.no_reset:
+        raise NotAllowed(detail.no_reset)
     topics = detail.resettable_topics
     given = request.POST if request.method == "POST" else request.GET
     chosen = {"topic": given.getlist("topic")} if "topic" in given else {}

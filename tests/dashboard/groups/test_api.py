@@ -72,6 +72,13 @@ async def test_no_lag_is_made_up_for_a_group_that_broadcasts(
         assert "own offsets" in group["problem"]
         status, whole = await api.call("get", "/groups/rest-casting")
         assert (whole["lag"], whole["queues"], whole["trend"]["state"]) == (None, [], "broadcasting")
+        operator = await log_in("operator")
+        assert (await operator.get("/group/rest-casting/reset")).status_code == 409
+        assert "/group/rest-casting/reset" not in (await operator.get("/group/rest-casting")).content.decode()
+        writing = await api_for(await User.objects.aget(role=Role.OPERATOR))
+        wanted = {"topics": ["rest-casting-topic"], "to": "end", "dry_run": True}
+        status, refused = await writing.call("post", "/groups/rest-casting/reset", wanted)
+        assert status == 409 and "nothing at the brokers to reset" in refused["detail"], refused
         for language, words in (("en", "each member keeps its own offsets"), ("zh-hans", "广播")):
             await browser.post("/preferences/language", {"language": language, "back": "/"})
             page = (await browser.get("/group/rest-casting")).content.decode()

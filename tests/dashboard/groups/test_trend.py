@@ -146,6 +146,16 @@ def test_a_lag_that_jumps_about_has_no_direction_and_one_that_climbs_has() -> No
     assert (direction(climbing), state(climbing)) == (Direction.GROWING, State.FALLING_BEHIND)
 
 
+def test_a_group_that_broadcast_stays_so_while_it_has_no_members() -> None:
+    """What brokers have of it is of a time when its members shared the queues: it is no lag, and no alarm."""
+    casting = GroupSummary("g", members=2, why="each keeps its own", is_broadcasting=True)
+    group = seen(casting, look(50, members=0))
+    assert (state(group), group.lag, group.places, group.alone_since) == (State.BROADCASTING, None, (), None)
+    assert group.why == "each keeps its own"
+    back = seen(casting, look(50, members=0), look(50))
+    assert (back.is_broadcasting, back.lag) == (False, 50)
+
+
 def test_what_keeps_it_from_consuming_comes_first() -> None:
     growing = (look(100), look(200))
     assert state(seen(*growing)) is State.FALLING_BEHIND
