@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -131,9 +132,16 @@ async def lately(principal: Principal | None, now: float | None = None) -> list[
     since = datetime.fromtimestamp(begin, UTC)
     rows = AlertRow.objects.filter(begun_at__gte=since).order_by("-begun_at")[:SHOWN]
     found = [_of_alert(row) async for row in rows]
+    changes, restarts = [], defaultdict(list)
     for mark in await marks_of(begin, until, ALIKE_S, principal):
-        found.append(Happened(_ms(mark.at), mark.text, reverse("audit" if mark.is_change else "brokers")))
-    return sorted(found, key=lambda one: -one.at_ms)[:SHOWN]
+        if mark.is_change:
+            changes.append(Happened(_ms(mark.at), mark.text, reverse("audit")))
+        else:
+            restarts[mark.text].append(_ms(mark.at))
+    for text, times in restarts.items():  # equal lines would push out what else happened
+        folded = f"{text} × {len(times)}" if len(times) > 1 else text
+        found.append(Happened(max(times), folded, reverse("brokers")))
+    return sorted([*found, *changes], key=lambda one: -one.at_ms)[:SHOWN]
 
 
 def _of_alert(row: AlertRow) -> Happened:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
 
@@ -20,9 +20,10 @@ from dashboard.history.block_builder import HistoryBook
 from dashboard.live.sampler import Sampler
 from dashboard.models.alerts import AlertMute, AlertRow, AlertRule
 from dashboard.models.audit import Way
-from dashboard.models.history import HistoryBlock
+from dashboard.models.history import HistoryBlock, HistoryMark
 from dashboard.models.management import ApiToken, Role, User
 from dashboard.overview.sparks import sparks
+from dashboard.overview.views import lately
 from dashboard.status.board import board
 from dashboard.status.check import Check, Level
 from dashboard.status.metrics import overview_metrics
@@ -97,6 +98,19 @@ async def test_the_overview_tells_what_happened_lately(log_in: Client, gateway: 
     assert "The disk is full" in lately and "older" not in lately
     newest = await AlertRow.objects.order_by("-begun_at").afirst()
     assert newest is not None and f'<a class="name" href="/alerts/{newest.pk}"' in lately
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_restarts_that_are_alike_are_one_line_lately() -> None:
+    now = 1_800_000_000.0
+    for ago_s in range(10):
+        at = datetime.fromtimestamp(now - 60 - ago_s, UTC)
+        await HistoryMark.objects.acreate(at=at, text="dashboard started")
+    await HistoryMark.objects.acreate(at=datetime.fromtimestamp(now - 3600, UTC), text="broker-a started")
+    told = await lately(None, now)
+    assert [(one.text, one.at_ms) for one in told] == [
+        ("dashboard started × 10", int(now - 60) * 1000), ("broker-a started", int(now - 3600) * 1000)
+    ]  # fmt: skip
 
 
 async def test_the_overview_counts_the_alerts_that_are_muted(log_in: Client, gateway: Gateway) -> None:
