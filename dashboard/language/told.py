@@ -15,6 +15,21 @@ from dashboard.language.sentences import Sentence, gettext, joined
 
 DEPTH_MAX = 8  # of sentences within sentences; each is said once more with the one around it
 _NUMBER, _SIZE, _MOMENT = r"-?[\d,]+", r"[\d.,]+ \w+", r"[\d: -]+"
+# What a slave does, as brokers tell it.
+SLAVE_STATES = (
+    gettext_noop("copying"),
+    gettext_noop("comparing logs"),
+    gettext_noop("connecting"),
+    gettext_noop("ahead of the master"),
+    gettext_noop("epoch begun twice"),
+    gettext_noop("would lose confirmed messages"),
+    gettext_noop("left behind"),
+    gettext_noop("diverged"),
+    gettext_noop("disk full"),
+    gettext_noop("no master known"),
+    gettext_noop("old master"),
+    gettext_noop("cutting"),
+)
 _ONE = r"(?:(?!; ).)+"  # not a sentence before it, too
 # What stands for %(name)s.
 _VALUES = {
@@ -53,6 +68,7 @@ _VALUES = {
     "signal": r"SIG\w+|signal \d+",
     "size": _SIZE,
     "slave": r"\S+",
+    "state": "|".join(SLAVE_STATES),
     "store": r"\S+",
     "time": _MOMENT,
     "who": _ONE,
@@ -158,6 +174,8 @@ _SAID = (
     gettext_noop("no slave of %(broker)s answers"),
     gettext_noop("no master of %(broker)s answers: promote a slave instead"),
     gettext_noop("%(slave)s is not copying: %(why)s"),
+    gettext_noop("%(state)s: %(why)s"),
+    *SLAVE_STATES,
     gettext_noop("%(slave)s is %(count)s bytes behind: let it catch up first"),
     gettext_noop("%(master)s is of epoch %(epoch)s, %(slave)s of epoch %(own)s"),
     gettext_noop("%(address)s is there, and refuses to say what it is: stop it, or use an account that may ask"),

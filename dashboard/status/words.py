@@ -7,6 +7,7 @@ import re
 from django.utils.translation import gettext_noop
 
 from dashboard.language.sentences import gettext, ngettext
+from dashboard.language.told import SLAVE_STATES
 
 _KNOWN = {
     # processes
@@ -20,19 +21,7 @@ _KNOWN = {
     "crash loop": gettext_noop("crash loop"),
     "done": gettext_noop("done"),
     "failed": gettext_noop("failed"),
-    # slaves
-    "copying": gettext_noop("copying"),
-    "comparing logs": gettext_noop("comparing logs"),
-    "connecting": gettext_noop("connecting"),
-    "ahead of the master": gettext_noop("ahead of the master"),
-    "epoch begun twice": gettext_noop("epoch begun twice"),
-    "would lose confirmed messages": gettext_noop("would lose confirmed messages"),
-    "left behind": gettext_noop("left behind"),
-    "diverged": gettext_noop("diverged"),
-    "disk full": gettext_noop("disk full"),
-    "no master known": gettext_noop("no master known"),
-    "old master": gettext_noop("old master"),
-    "cutting": gettext_noop("cutting"),
+    **{state: state for state in SLAVE_STATES},
     # why a master changed
     "init": gettext_noop("the first on record"),
     "adopt": gettext_noop("on record after a promotion"),

@@ -75,6 +75,13 @@ def test_obstacles_together_are_each_said_in_the_language_of_the_page(obstacle: 
             assert str(told_in_words(f"{obstacle}; {other}")) == str(joined(apart, "; ")), other
 
 
+@pytest.mark.parametrize(("state", "chinese"), [("connecting", "正在连接"), ("connecting: disk full", "磁盘已满")])
+def test_what_a_slave_does_is_said_in_the_language_of_the_page(state: str, chinese: str) -> None:
+    with translation.override("zh-hans"):
+        shown = str(told_in_words(f"10.0.0.3:10911 is not copying: {state}"))
+    assert chinese in shown and "connecting" not in shown
+
+
 def test_obstacles_within_one_another_without_end_are_shown() -> None:
     deep = "1 is not copying: " * 20_000
     with translation.override("zh-hans"):
