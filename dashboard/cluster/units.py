@@ -21,14 +21,14 @@ def count(value: int | float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Per second: "0", "0.4", "12", "1 240"."""
+    """Per second: "0", "0.4", "4", "12", "1 240"."""
     if value is None:
         return UNKNOWN
     if value == 0:
         return "0"
     if value < 0.05:
         return "<0.1"
-    return f"{value:.1f}" if value < 9.95 else count(value)
+    return f"{value:.1f}".removesuffix(".0") if value < 9.95 else count(value)
 
 
 def size(value: int | float | None) -> str:

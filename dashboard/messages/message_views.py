@@ -27,6 +27,11 @@ from dashboard.topics.views import topic_context
 from gantrymq.message import properties as names
 from gantrymq.message.model import MessageExt
 
+MOMENTS = {
+    names.TIMER_DELIVER_MS, names.TIMER_OUT_MS, names.TIMER_ENQUEUE_MS, names.TIMER_DEQUEUE_MS,
+    names.START_DELIVER_TIME, names.FIRST_POP_TIME,
+}  # fmt: skip
+MS_DIGITS = 14  # of a moment within the years that clocks know
 ID = re.compile(r"[^/]{1,255}")
 TABS = {
     "message": gettext_lazy("Message"),
@@ -124,10 +129,17 @@ async def message_context(found: MessageExt, topic: str, tab: str | None, form: 
             await learn_schemas([(found.topic, bytes(found.body))])
             context["body"] = view_body(found, form)
             context["program"] = python_of(found)
-            context["properties"] = sorted((key, value) for key, value in found.properties.items() if key not in hidden)
+            shown = sorted((key, value) for key, value in found.properties.items() if key not in hidden)
+            context["properties"] = [(key, value, _moment_ms(key, value)) for key, value in shown]
     except GatewayError as exc:
         context["tab_refusal"] = str(exc)
     return context
+
+
+def _moment_ms(name: str, value: str) -> int | None:
+    """The moment that a property says as a number; None for any other property."""
+    is_one = name in MOMENTS and value.isascii() and value.isdecimal() and len(value) <= MS_DIGITS
+    return int(value) if is_one else None
 
 
 async def _found(name: str, place: str) -> MessageExt:

@@ -26,6 +26,7 @@ def message(body: bytes = b"", *, queue: int = 0, offset: int = 0, stored: int =
         (units.rate(0), "0"),
         (units.rate(0.01), "<0.1"),
         (units.rate(3.14), "3.1"),
+        (units.rate(4.0), "4"),
         (units.rate(1240.4), "1 240"),
         (units.rate(None), "—"),
         (units.size(0), "0 B"),

@@ -33,6 +33,17 @@ async def test_the_bytes_are_a_file_and_never_a_page(log_in: Client, gateway: Ga
     assert re.fullmatch(r'attachment; filename="bytes-[\w-]+\.bin"', answer["Content-Disposition"])
 
 
+async def test_a_property_that_is_a_moment_is_shown_as_one(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
+    await make_topic("moments", queues=1)
+    due = "1800000000000"
+    sent = await gateway.messages.send(Message("moments", b"m", properties={"TIMER_OUT_MS": due, "mine": due}))
+    place = f"{sent.queue.broker_name}.{sent.queue.queue_id}.{sent.queue_offset}"
+    shown = (await (await log_in("reader")).get(f"/topic/moments/messages/{place}")).content.decode()
+    moment = '<small class="muted"> <time datetime="2027-01-15T08:00:00.000Z"'
+    assert f"<dt><code>TIMER_OUT_MS</code></dt><dd>{due}{moment}" in shown
+    assert f"<dt><code>mine</code></dt><dd>{due}</dd>" in shown
+
+
 async def test_a_lost_message_leads_to_its_topics_newest(log_in: Client, gateway: Gateway, make_topic: Topic) -> None:
     await make_topic("gone", queues=1)
     broker = (await place_of(gateway, "gone", b"the only one")).split(".")[0]
