@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from ninja import Field, Path, Query, Schema
 
 from dashboard.access.permissions import Permission
-from dashboard.audit.notes import changed, note
+from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.values import TopicSummary
 from dashboard.groups.group_cache import group_book
@@ -26,7 +26,7 @@ from dashboard.rest.values import NUMBER_MAX, Given, Out, named
 from dashboard.status.readers import Readers, readers_of
 from dashboard.topics import change_runs
 from dashboard.topics.change_runs import ChangeRun
-from dashboard.topics.changes import TOPICS_MAX, Asker, What
+from dashboard.topics.changes import TOPICS_MAX, Asker, What, differences_of
 from dashboard.topics.forms import QUEUES_MAX, TopicChangeForm, TopicChangesForm, TopicForm
 from dashboard.topics.schemas import Perm, TopicChange, TopicDetailOut, TopicFiguresOut, TopicIn, TopicList, TopicOut
 from dashboard.topics.topic_cache import topic_book
@@ -104,6 +104,21 @@ class TopicChangesOut(Out):
 
 class TopicChangesList(Listed[TopicChangesOut]):
     """The newest first."""
+
+
+class TopicDifferenceOut(Out):
+    """before, after: the settings that would change. A before of null: brokers differ; 0: no limit of its own.
+    problem: why it can't be changed, "" when it can.
+    """
+
+    topic: str
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    problem: str = ""
+
+
+class TopicDifferences(Listed[TopicDifferenceOut]):
+    """In the order of the topics."""
 
 
 @router.get("", auth=READ, summary="List topics")
@@ -192,6 +207,20 @@ async def change_topics(request: HttpRequest, body: TopicChangesIn) -> TopicChan
     run = await change_runs.change_runs.start(wanted, body.topics, asker)
     note(request, "change of many topics started", "", wanted.facts | {"run": run.number, "topics": len(run.topics)})
     return TopicChangesOut.of_run(run)
+
+
+@changes.post("/preview", auth=WRITE, summary="What a change of many topics would change; nothing is done")
+async def preview_topic_changes(request: HttpRequest, body: TopicChangesIn) -> TopicDifferences:
+    note_nothing(request)
+    wanted = checked(TopicChangesForm(body.form_data()), **FORM_NAMES).wanted()
+    there = {row.name: row for row in (await gateway().topics.list()).rows}
+    names = list(dict.fromkeys(body.topics))
+    found = {one.topic: one for one in differences_of(wanted, (there[name] for name in names if name in there))}
+    return TopicDifferences.whole(
+        TopicDifferenceOut.of(found[name], problem="") if name in found
+        else TopicDifferenceOut(topic=name, problem=f"There is no topic {name}.")
+        for name in names
+    )  # fmt: skip
 
 
 @changes.get("", auth=WRITE, summary="Runs that changed many topics")

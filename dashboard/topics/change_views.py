@@ -17,6 +17,7 @@ from dashboard.audit.notes import note, note_nothing
 from dashboard.cluster.errors import GatewayError, NotAllowed
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.topic_requests import LISTING_SHARED_S
+from dashboard.cluster.units import milliseconds
 from dashboard.cluster.values import TopicSummary
 from dashboard.forms.base import TypedNameForm
 from dashboard.forms.shell_commands import admin_line, curl_line
@@ -28,7 +29,7 @@ from dashboard.models.audit import Way
 from dashboard.status.board import board
 from dashboard.status.metric import shape_of
 from dashboard.topics import change_runs
-from dashboard.topics.changes import RESETS, TOPICS_MAX, Asker, TopicChange
+from dashboard.topics.changes import PERM_WORDS, RESETS, TOPICS_MAX, Asker, TopicChange, TopicDifference, differences_of
 from dashboard.topics.forms import TopicChangesForm
 from dashboard.topics.views import found_rows
 from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS
@@ -71,7 +72,7 @@ async def change(request: HttpRequest) -> HttpResponse:
     lines = admin_lines(settings.APPLIANCE.namesrv_address, wanted, names, readers)
     context |= {
         "wanted": wanted, "typed": typed, "typed_text": typed_text, "groups": sorted(readers),
-        "stored": _stored(rows), "hidden": _hidden(form),
+        "stored": _stored(rows), "hidden": _hidden(form), "differences": _alike(differences_of(wanted, rows)),
         "lines": [*lines, curl_line(api, rest_body(wanted, names))],
     }  # fmt: skip
     return render(request, "topics/change.html", context, status=422 if is_go else 200)
@@ -118,6 +119,23 @@ def _stored(rows: list[TopicSummary]) -> int | None:
     return sum(counted[row.name].stored for row in rows)
 
 
+def _alike(found: list[TopicDifference]) -> list[tuple[list[tuple[str, str, str]], list[str]]]:
+    """(field, before, after) of each value, and the topics of which that is so; most topics first."""
+    alike: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
+    for one in found:
+        lines = tuple((name, _text(name, one.before[name]), _text(name, value)) for name, value in one.after.items())
+        alike.setdefault(lines, []).append(one.topic)
+    return sorted(((list(lines), topics) for lines, topics in alike.items()), key=lambda item: -len(item[1]))
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return gettext("differs between brokers")
+    if value == 0:
+        return gettext("not set")
+    return milliseconds(value) if name == "retention_ms" else str(value)
+
+
 def _readers_of(names: list[str]) -> dict[str, list[str]]:
     """Group → its topics among these, as the groups were seen last."""
     found: dict[str, list[str]] = {}
@@ -135,7 +153,6 @@ def _hidden(form: TopicChangesForm) -> dict[str, str]:
 
 
 WORDS = {PERM_READ | PERM_WRITE: "rw", PERM_READ: "r", PERM_WRITE: "w"}
-REST_PERMS = {PERM_READ | PERM_WRITE: "read-write", PERM_READ: "read", PERM_WRITE: "write"}
 PLACE = "TOPIC"  # stands for the loop's variable until the line is quoted
 
 
@@ -172,7 +189,7 @@ def rest_body(wanted: TopicChange, topics: Sequence[str]) -> dict[str, Any]:
     body: dict[str, Any] = {"what": wanted.what, "topics": list(topics)}
     match wanted.what:
         case "perm":
-            body["perm"] = REST_PERMS.get(wanted.perm or 0)
+            body["perm"] = PERM_WORDS.get(wanted.perm or 0)
         case "queues":
             body |= {"read_queues": wanted.read_queues, "write_queues": wanted.write_queues}
         case "retention":

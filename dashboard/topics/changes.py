@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dashboard.cluster.errors import GatewayError, NotAllowed, TopicNotFound
 from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.values import TopicSummary
 from dashboard.groups.forms import TO_BEGIN
 from dashboard.groups.moving import move_all
 from dashboard.language.sentences import gettext, joined
 from dashboard.limits.names import NameRefused
 from dashboard.models.audit import Way
 from gantrymq.client.admin.offsets import TO_END
+from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
 
 logger = logging.getLogger(__name__)
 
 TOPICS_MAX = 500  # of one run
 
 RESETS = {"reset-to-end": TO_END, "reset-to-begin": TO_BEGIN}  # not twice: they would pass what came meanwhile
+
+PERM_WORDS: dict[int, Literal["read-write", "read", "write"]] = {
+    PERM_READ | PERM_WRITE: "read-write", PERM_READ: "read", PERM_WRITE: "write",
+}  # fmt: skip
 
 What = Literal["perm", "queues", "retention", "reset-to-end", "reset-to-begin", "delete"]
 
@@ -42,6 +49,34 @@ class TopicChange:
         values = {"perm": ("perm",), "queues": ("read_queues", "write_queues"),
                   "retention": ("retention_ms", "retention_messages")}.get(self.what, ())  # fmt: skip
         return {"what": self.what} | {name: getattr(self, name) for name in values}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDifference:
+    """What a change would make of one topic, as REST says it. before: None where brokers differ, 0: no limit of its
+    own. Both are empty where nothing would change, and for what changes no setting."""
+
+    topic: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+def differences_of(wanted: TopicChange, rows: Iterable[TopicSummary]) -> list[TopicDifference]:
+    """In the order of the topics."""
+    after = {name: _said(name, value) for name, value in wanted.facts.items() if name != "what"}
+    found = []
+    for row in rows:
+        before: dict[str, Any] = {}
+        for name, value in after.items():
+            values = {_said(name, getattr(one, name)) for one in row.settings}
+            if values != {value}:
+                before[name] = values.pop() if len(values) == 1 else None
+        found.append(TopicDifference(row.name, before, {name: after[name] for name in before}))
+    return found
+
+
+def _said(name: str, value: int | None) -> int | str:
+    return PERM_WORDS.get((value or 0) & (PERM_READ | PERM_WRITE), "none") if name == "perm" else value or 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,11 @@ from django.utils.translation import gettext_lazy as _
 
 from dashboard.forms.base import BaseForm
 from dashboard.forms.fields import DurationField
-from dashboard.topics.changes import TopicChange, What
+from dashboard.topics.changes import PERM_WORDS, TopicChange, What
 from gantrymq.message.topics import DLQ_PREFIX, RETRY_PREFIX, TOPIC_CHARS_MAX, is_system_topic
-from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
 
 QUEUES_MAX = 256  # of one topic on one broker
-PERMS = {"read-write": PERM_READ | PERM_WRITE, "read": PERM_READ, "write": PERM_WRITE}
+PERMS = {word: perm for perm, word in PERM_WORDS.items()}
 PERM_CHOICES = [
     ("read-write", _("Read and write")),
     ("read", _("Read only")),

@@ -12,6 +12,7 @@ from dashboard.cluster.values import TopicDetail, TopicSettings, TopicSummary
 from dashboard.rest.lists import Listed, sentences
 from dashboard.rest.values import NUMBER_MAX, FromSeconds, Given, MaybeFromMs, Out, moment, named
 from dashboard.status.readers import Readers
+from dashboard.topics.changes import PERM_WORDS
 from dashboard.topics.forms import QUEUES_MAX
 from dashboard.topics.topic_cache import TopicFacts
 from gantrymq.remoting.bodies import PERM_READ, PERM_WRITE
@@ -168,5 +169,4 @@ def shown_perm(settings: Sequence[TopicSettings]) -> ShownPerm:
     found = {item.perm & (PERM_READ | PERM_WRITE) for item in settings}
     if len(found) != 1:
         return "differs"
-    words: dict[int, ShownPerm] = {PERM_READ | PERM_WRITE: "read-write", PERM_READ: "read", PERM_WRITE: "write"}
-    return words.get(found.pop(), "none")
+    return PERM_WORDS.get(found.pop(), "none")

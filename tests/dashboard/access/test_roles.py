@@ -77,7 +77,7 @@ delete write operators: /topics/no-such
 post write readers: /topics/no-such/searches
 delete write readers: /topics/no-such/searches/1000000
 get write operators: /topic-changes /topic-changes/1000000
-post write operators: /topic-changes /topic-changes/1000000/stop
+post write operators: /topic-changes /topic-changes/preview /topic-changes/1000000/stop
 get read readers: /traces
 get read readers: /messages/no-such
 get read readers: /groups /groups/no-such /groups/no-such/leases /groups/no-such/stacks

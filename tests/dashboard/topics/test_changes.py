@@ -17,13 +17,14 @@ from django.utils import timezone
 from dashboard.cluster.errors import NotAllowed
 from dashboard.cluster.gateway import Gateway
 from dashboard.cluster.topic_requests import TopicCalls
+from dashboard.cluster.values import TopicSettings, TopicSummary
 from dashboard.limits.names import NameLimit, NameRefused, use
 from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.management import User
 from dashboard.models.topic_changes import TopicChangeRun
 from dashboard.topics.change_runs import ChangeRun, ChangeRuns, change_runs, found, newest, stop
 from dashboard.topics.change_views import admin_lines
-from dashboard.topics.changes import Asker, TopicChange
+from dashboard.topics.changes import Asker, TopicChange, differences_of
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, Topic, api_for
@@ -51,6 +52,7 @@ async def test_a_page_previews_asks_and_shows_each_result(log_in: Client, make_t
     page = html.unescape((await client.post("/topics/change", form)).content.decode())
     assert 'for topic in bulk-a bulk-b; do gantry admin topics set "$topic" --perm r -n ' in page
     assert "/api/v1/topic-changes -H" in page and '"what": "perm"' in page
+    assert '<td class="name">bulk-a, bulk-b</td>' in page and "<code>perm</code>: read-write → read<" in page
     answer = await client.post("/topics/change", form | {"typed_name": "3 topics"})
     assert answer.status_code == 422 and "Nothing was changed" in answer.content.decode()
     answer = await client.post("/topics/change", form | {"typed_name": "2 topics"})
@@ -108,6 +110,39 @@ async def test_queues_and_retention_are_set_and_groups_are_moved(
     assert (now.read_queues, now.write_queues, now.retention_ms, now.retention_messages) == (4, 2, 60_000, 5)
     groups, _ = await gateway.groups.of_topic(await gateway.topics.get(topic))
     assert [(group.name, group.lag) for group in groups] == [("bulk-group", 0)]
+
+
+async def test_rest_says_before_what_a_change_would_change(make_topic: Topic, gateway: Gateway, ada: User) -> None:
+    await make_topic("bulk-as-it-is", queues=4)
+    await make_topic("bulk-smaller", queues=2)
+    names = ["bulk-smaller", "bulk-as-it-is", "bulk-nowhere"]
+    api = await api_for(ada)
+    wanted = {"what": "queues", "read_queues": 4, "write_queues": 4, "topics": names}
+    status, told = await api.call("post", "/topic-changes/preview", wanted)
+    queues = {"read_queues": 2, "write_queues": 2}
+    assert (status, told["items"]) == (200, [
+        {"topic": "bulk-smaller", "before": queues, "after": dict.fromkeys(queues, 4), "problem": ""},
+        {"topic": "bulk-as-it-is", "before": {}, "after": {}, "problem": ""},
+        {"topic": "bulk-nowhere", "before": {}, "after": {}, "problem": "There is no topic bulk-nowhere."},
+    ])  # fmt: skip
+    assert (await gateway.topics.get("bulk-smaller")).first_settings.write_queues == 2, "nothing is done"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "before", "after"),
+    [
+        (TopicChange("perm", perm=4), {"perm": None}, {"perm": "read"}),
+        (TopicChange("queues", read_queues=8, write_queues=4), {"read_queues": 4}, {"read_queues": 8}),
+        (TopicChange("retention", retention_messages=5), {"retention_messages": 0}, {"retention_messages": 5}),
+        (TopicChange("delete"), {}, {}),
+    ],
+)
+def test_a_preview_has_what_differs_and_says_where_brokers_do(
+    wanted: TopicChange, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    settings = tuple(TopicSettings(f"b{perm}", 4, 4, perm, False) for perm in (6, 4))
+    [found] = differences_of(wanted, [TopicSummary("t", "normal", settings)])
+    assert (found.before, found.after) == (before, after)
 
 
 class Held:

@@ -27,6 +27,7 @@ CALLS: dict[str, dict[str, Call]] = {
     },
     "topic-changes": {
         "list": verb("list_topic_changes", columns="id what state started_at done failed"),
+        "preview": verb("preview_topic_changes", "topics", columns="topic before after problem"),
         "start": verb("change_topics", "topics", loses=True),
         "show": verb("get_topic_changes"),
         "stop": verb("stop_topic_changes"),

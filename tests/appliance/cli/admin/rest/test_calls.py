@@ -85,6 +85,8 @@ SAME = [
     (["topic-changes", "start", "a", "b", "--what", "queues", "--read-queues", "4", "--write-queues", "2"],
      ("POST", "/topic-changes",
       {"what": "queues", "topics": ["a", "b"], "read_queues": 4, "write_queues": 2})),
+    (["topic-changes", "preview", "a", "--what", "perm", "--perm", "read"],
+     ("POST", "/topic-changes/preview", {"what": "perm", "topics": ["a"], "perm": "read"})),
     (["dead-letter-runs", "start", "g", "--find", "error=Timeout", "--target", "group", "--rate", "10",
       "--include-resent"],
      ("POST", "/dead-letters/g/runs", {"q": "error=Timeout", "target": "group", "rate": 10, "include_resent": True})),
