@@ -14,7 +14,7 @@ from gantrymq.remoting.client import split_address
 from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
 from gantrymq.remoting.signature import SIGNATURE, Credentials
 from tests.conftest import time_limit
-from tests.gantrymq.client.ports import closed_port, silent_host
+from tests.gantrymq.client.ports import silent_host
 from tests.gantrymq.remoting.scripted import PatientClient, ScriptedServer, echo, scripted_server, silence
 from tests.waiting import WITHIN_S, until
 
@@ -115,11 +115,6 @@ async def test_a_late_answer_fails_one_call_and_leaves_the_connection(client: Pa
             await late
         await client.invoke(server.address, request(1))
         assert len(server.writers) == 1
-
-
-async def test_an_address_without_a_listener_is_a_connect_error(client: PatientClient) -> None:
-    with pytest.raises(ConnectError):
-        await client.invoke(closed_port(), request())
 
 
 async def test_a_connection_that_is_being_made_is_given_up_when_nothing_is_wanted_there(client: PatientClient) -> None:

@@ -15,15 +15,6 @@ def commands_of(protocol: RemotingProtocol) -> list[RemotingCommand]:
     return list(iter(protocol.next_command, None))
 
 
-@pytest.mark.parametrize("frame", FRAMES[:3])
-def test_a_frame_may_arrive_one_byte_at_a_time(frame: bytes) -> None:
-    protocol = RemotingProtocol()
-    for byte in frame:
-        assert protocol.next_command() is None
-        protocol.receive_data(bytes([byte]))
-    assert protocol.next_command() == RemotingCommand.decode(frame[4:])
-
-
 @pytest.mark.parametrize("chunk_bytes", [1, 3, 7, 4096, 1 << 20])
 def test_frames_come_out_whole_and_in_order_however_the_stream_is_cut(chunk_bytes: int) -> None:
     stream = b"".join(FRAMES)
