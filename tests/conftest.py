@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.machine import WORKER_VARIABLE  # before any test, whether Django's settings were first or not
-from tests.suite import clock_jumps, long_runs, pauses
+from tests.suite import clock_jumps, long_runs, pauses, reports
 from tests.suite.kinds import APACHE_PARAMETER, FIXTURES, ORDER, TESTS, is_alone, kind_of, shared_folder
 from tests.suite.shares import share_of
 from tests.suite.turns import left_out
@@ -109,6 +109,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if worker := os.environ.get(WORKER_VARIABLE):  # a port is chosen some time before a process of the test takes it
         PORTS.keep_share(int(worker.removeprefix("gw")), PORT_SHARES)
+        if config.getoption("xmlpath", None) is None:  # a file of results wants every report
+            config.pluginmanager.register(reports)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 

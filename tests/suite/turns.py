@@ -8,6 +8,7 @@ rest of `deploy`.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
@@ -133,5 +134,9 @@ def takers_of(cases: Iterable[str]) -> dict[str, list[str]]:
 def places_of(case: str) -> set[str]:
     """All names that may stand above for it."""
     name = case.removeprefix("tests/")
-    module = name.partition("::")[0]
-    return {name, name.partition("[")[0], module, *map(str, PurePosixPath(module).parents)}
+    return {name, name.partition("[")[0], *_places_of_module(name.partition("::")[0])}
+
+
+@functools.cache
+def _places_of_module(module: str) -> tuple[str, ...]:
+    return (module, *map(str, PurePosixPath(module).parents))
