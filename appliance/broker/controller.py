@@ -211,7 +211,6 @@ class BrokerController(OpenParts):
     def _make_doors(self, port: int) -> None:
         config = self.config
         self.lanes = Lanes(lane_limits(config))
-        state = StateSource(self.topics, self.groups, self.offsets, self.schedule, self.timer, self.pop)
         self.tls = server_tls(config)
         guard = SlaveGuard(config, self.tls, self.accounts)
         self.read_gate = ReadGate(self.store, self.hold.wake_all, self._is_waited_for)
@@ -219,7 +218,7 @@ class BrokerController(OpenParts):
             self.store,
             config,
             self.standing,
-            state=state,
+            state=StateSource(self),
             guard=guard,
             gate=self.read_gate,
             on_record=self.in_sync_file,

@@ -94,12 +94,9 @@ def _ha_address(parts: BrokerController, host: str, port: int) -> str:
 
 def _follower(parts: BrokerController, master: MasterAddress, outer_api: BrokerOuterApi, own_address: str) -> Follower:
     """What makes this broker a slave."""
-    tables = (parts.topics, parts.groups, parts.offsets, parts.schedule)
-    synchronize = SlaveSynchronize(parts.config, master, *tables)
+    synchronize = SlaveSynchronize(parts.config, master, parts)
     sink = StateSink(
-        *tables,
-        parts.timer,
-        parts.pop,
+        parts,
         in_sync=parts.in_sync_file,
         ask_tables=synchronize.ask_soon,
         show=parts.show_confirmed,

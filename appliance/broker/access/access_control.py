@@ -15,6 +15,7 @@ from gantrymq.errors import RecordError
 from gantrymq.message import properties as keys
 from gantrymq.message.record import split_record
 from gantrymq.message.topics import TRACE_TOPIC, is_system_topic
+from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.signature import Credentials
 from store.base.config import MessageStoreConfig
@@ -65,6 +66,15 @@ def access_metrics(access: Access | None, book: AccountBook | None) -> dict[str,
 def own_credentials(config: BrokerConfig) -> Credentials | None:
     """The account that signs this broker's registrations. Raises ConfigError."""
     return Credentials.from_file(config.credentials_file) if config.credentials_file is not None else None
+
+
+def outgoing_client(config: BrokerConfig, connect_timeout_s: float | None = None) -> RemotingClient:
+    """What this broker asks other servers with; by default with the time to connect of its settings."""
+    if connect_timeout_s is None:
+        connect_timeout_s = config.connect_timeout_ms / 1000
+    return RemotingClient(
+        tls=config.outgoing_tls, credentials=own_credentials(config), connect_timeout_s=connect_timeout_s
+    )
 
 
 class StoredTopics:

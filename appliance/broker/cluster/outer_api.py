@@ -20,7 +20,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from appliance.broker.access.access_control import own_credentials
+from appliance.broker.access.access_control import outgoing_client
 from appliance.broker.topics.topic_announcements import TopicAnnouncements
 from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.process.cooperative import in_slices
@@ -98,11 +98,7 @@ class BrokerOuterApi:
     ) -> None:
         self._config = config
         self._topics = topics
-        self._client = client or RemotingClient(
-            tls=config.outgoing_tls,
-            credentials=own_credentials(config),
-            connect_timeout_s=config.connect_timeout_ms / 1000,
-        )
+        self._client = client or outgoing_client(config)
         self._identity = {
             "brokerName": config.broker_name,
             "brokerAddr": address,

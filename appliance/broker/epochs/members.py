@@ -8,7 +8,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Sequence
 
-from appliance.broker.access.access_control import own_credentials
+from appliance.broker.access.access_control import outgoing_client, own_credentials
 from appliance.broker.epochs.history import Epochs
 from appliance.broker.epochs.turns import Demotion
 from appliance.errors import BrokerError
@@ -100,11 +100,7 @@ class Members:
 
     @contextlib.asynccontextmanager
     async def _client(self) -> AsyncIterator[RemotingClient]:
-        client = RemotingClient(
-            tls=self._config.outgoing_tls,
-            credentials=own_credentials(self._config),
-            connect_timeout_s=TIMEOUT_S,
-        )
+        client = outgoing_client(self._config, TIMEOUT_S)
         try:
             yield client
         finally:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from appliance.broker.access.access_control import own_credentials
+from appliance.broker.access.access_control import outgoing_client
 from appliance.broker.cluster.outer_api import BrokerOuterApi
 from appliance.broker.delivery.long_polling import PullRequestHold
 from appliance.broker.groups.consumer_groups import ConsumerManager
@@ -33,7 +33,6 @@ from gantrymq.errors import GantryError, MessageRejected
 from gantrymq.message.model import MessageQueue
 from gantrymq.message.topics import pop_retry_topic
 from gantrymq.remoting.bodies import TopicRouteData
-from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 
@@ -226,11 +225,7 @@ class TopicRoutes:
 
     def __init__(self, config: BrokerConfig, addresses: Callable[[], Sequence[str]]) -> None:
         self._addresses = addresses
-        self._client = RemotingClient(
-            tls=config.outgoing_tls,
-            credentials=own_credentials(config),
-            connect_timeout_s=config.connect_timeout_ms / 1000,
-        )
+        self._client = outgoing_client(config)
         self._known: dict[str, tuple[float, tuple[MessageQueue, ...]]] = {}
 
     async def queues(self, topic: str) -> tuple[MessageQueue, ...]:

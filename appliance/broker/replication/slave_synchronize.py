@@ -14,13 +14,10 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from appliance.broker.access.access_control import own_credentials
-from appliance.broker.delivery.schedule import ScheduleMessageService
-from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
-from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.access.access_control import outgoing_client
 from appliance.broker.replication.apache_fence import ApacheFence
 from appliance.broker.replication.master_address import MasterAddress
-from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.broker.replication.state_frames import StateParts
 from appliance.process.json_file import StateFileError
 from appliance.settings.roles import BrokerConfig
 from appliance.settings.tls import DISABLED
@@ -33,7 +30,6 @@ from gantrymq.remoting.admin_bodies import (
     SubscriptionGroupWrapper,
     TopicConfigSerializeWrapper,
 )
-from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.tls import ClientTls
@@ -54,25 +50,15 @@ class SlaveSynchronize:
         self,
         config: BrokerConfig,
         master: MasterAddress,
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        offsets: ConsumerOffsetManager,
-        schedule: ScheduleMessageService,
+        parts: StateParts,
         *,
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._config = config
         self._master = master
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
-        self._schedule = schedule
+        self._parts = parts
         self._interval_s = interval_s
-        self._client = RemotingClient(
-            tls=config.outgoing_tls,
-            credentials=own_credentials(config),
-            connect_timeout_s=config.connect_timeout_ms / 1000,
-        )
+        self._client = outgoing_client(config)
         self._tls = ClientTls(config.outgoing_tls) if config.outgoing_tls is not None else None
         self._ha_has_tls = False  # the master's port for slaves, as it said when it was last asked
         self._asked = asyncio.Event()
@@ -172,18 +158,18 @@ class SlaveSynchronize:
     async def _take_topics(self, address: str) -> None:
         body = await self._ask(address, RequestCode.GET_ALL_TOPIC_CONFIG)
         theirs = await asyncio.to_thread(TopicConfigSerializeWrapper.from_json, body)
-        if theirs.data_version != self._topics.data_version:
-            await self._topics.replace_all(theirs)
+        if theirs.data_version != self._parts.topics.data_version:
+            await self._parts.topics.replace_all(theirs)
 
     async def _take_groups(self, address: str) -> None:
         body = await self._ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
         theirs = await asyncio.to_thread(SubscriptionGroupWrapper.from_json, body)
-        if theirs.data_version != self._groups.data_version:
-            await self._groups.replace_all(theirs)
+        if theirs.data_version != self._parts.groups.data_version:
+            await self._parts.groups.replace_all(theirs)
 
     async def _take_offsets(self, address: str) -> None:
         body = await self._ask(address, RequestCode.GET_ALL_CONSUMER_OFFSET)
-        await self._offsets.put_all(await asyncio.to_thread(ConsumerOffsetTable.from_json, body))
+        await self._parts.offsets.put_all(await asyncio.to_thread(ConsumerOffsetTable.from_json, body))
 
     async def _take_delay_offsets(self, address: str) -> None:
         try:
@@ -192,8 +178,8 @@ class SlaveSynchronize:
             if exc.code == ResponseCode.SYSTEM_ERROR:
                 return  # a master without delayed messages has none
             raise
-        self._schedule.offsets = DelayOffsetTable.from_json(body).offset_table
-        await asyncio.to_thread(self._schedule.persist)
+        self._parts.schedule.offsets = DelayOffsetTable.from_json(body).offset_table
+        await asyncio.to_thread(self._parts.schedule.persist)
 
     async def _role(self, address: str) -> str:
         """Its `brokerRole` as it runs now, "" when it does not say."""

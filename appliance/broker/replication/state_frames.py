@@ -17,7 +17,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
@@ -65,60 +65,61 @@ class Untold:
         return bool(self.offsets or self.leases) or self.is_urgent
 
 
+class StateParts(Protocol):
+    """The tables of a broker, at both ends."""
+
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    schedule: ScheduleMessageService
+    timer: TimerService
+    pop: PopService
+
+
 class StateSource:
     """One master's tables."""
 
-    def __init__(
-        self,
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        offsets: ConsumerOffsetManager,
-        schedule: ScheduleMessageService,
-        timer: TimerService,
-        pop: PopService,
-    ) -> None:
-        self._pop = pop
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
-        self._schedule = schedule
-        self._timer = timer
+    def __init__(self, parts: StateParts) -> None:
+        self._parts = parts
 
     def watch(self) -> Untold:
         """What a new slave is to be told: all offsets, and what changes from now on."""
-        return Untold(self._offsets.watch(), self._topics.watch(), self._groups.watch(), self._pop.watch())
+        return Untold(
+            self._parts.offsets.watch(), self._parts.topics.watch(), self._parts.groups.watch(), self._parts.pop.watch()
+        )
 
     @property
     def versions(self) -> list[list[int]]:
         """Of topics and groups as they are now."""
-        return versions(self._topics, self._groups)
+        return versions(self._parts.topics, self._parts.groups)
 
     def leave(self, untold: Untold) -> None:
-        self._offsets.unwatch(untold.offsets)
-        self._topics.unwatch(untold.topics)
-        self._groups.unwatch(untold.groups)
-        self._pop.book.unwatch(untold.leases)
+        self._parts.offsets.unwatch(untold.offsets)
+        self._parts.topics.unwatch(untold.topics)
+        self._parts.groups.unwatch(untold.groups)
+        self._parts.pop.book.unwatch(untold.leases)
 
     def let_offsets_move(self, until: float) -> None:
         """See ConsumerOffsetManager.moves_until."""
-        self._offsets.moves_until = until
+        self._parts.offsets.moves_until = until
 
     async def take(self, untold: Untold, in_sync: InSyncRecord) -> bytes:
         """Return a state as of now; what it tells leaves `untold`."""
-        await self._offsets.note_changes()
-        keys = [] if self._offsets.may_be_old else _some_of(untold.offsets, KEYS_MAX)
-        table = self._offsets.table
-        seen, delivered_ms = self._timer.on_record
+        parts = self._parts
+        await parts.offsets.note_changes()
+        keys = [] if parts.offsets.may_be_old else _some_of(untold.offsets, KEYS_MAX)
+        table = parts.offsets.table
+        seen, delivered_ms = parts.timer.on_record
         state = {
             "offsets": {key: table[key] for key in keys if key in table},
             "removedOffsets": [key for key in keys if key not in table],
-            "areAllOffsets": not untold.offsets and not self._offsets.may_be_old,  # from the connection's begin on
-            "leases": self._pop.take_records(untold.leases),
-            "delays": self._schedule.offsets,
+            "areAllOffsets": not untold.offsets and not parts.offsets.may_be_old,  # from the connection's begin on
+            "leases": parts.pop.take_records(untold.leases),
+            "delays": parts.schedule.offsets,
             "timer": [seen, delivered_ms],
-            "topics": _entries(self._topics.configs, untold.topics),
-            "groups": _entries(self._groups.configs, untold.groups),
-            "versions": versions(self._topics, self._groups),
+            "topics": _entries(parts.topics.configs, untold.topics),
+            "groups": _entries(parts.groups.configs, untold.groups),
+            "versions": versions(parts.topics, parts.groups),
             "inSync": in_sync.to_dict(),
             "at": time.monotonic(),
         }
@@ -146,24 +147,14 @@ class StateSink:
 
     def __init__(
         self,
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        offsets: ConsumerOffsetManager,
-        schedule: ScheduleMessageService,
-        timer: TimerService,
-        pop: PopService,
+        parts: StateParts,
         *,
         in_sync: InSyncFile,
         ask_tables: Callable[[], None],
         show: Callable[[InSyncRecord], None],
     ) -> None:
         """show: has consumers of confirmed messages see what is confirmed by this record."""
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
-        self._schedule = schedule
-        self._timer = timer
-        self._pop = pop
+        self._parts = parts
         self._ask_tables = ask_tables
         self._show = show
         self._in_sync = in_sync
@@ -193,7 +184,7 @@ class StateSink:
     @property
     def has_tables(self) -> bool:
         """Whether topics and groups are those that the master told of last."""
-        return self._versions is None or self._versions == versions(self._topics, self._groups)
+        return self._versions is None or self._versions == versions(self._parts.topics, self._parts.groups)
 
     def take(self, body: bytes) -> bool:
         """Take over a state; return whether topics and groups are the master's. FrameError."""
@@ -210,26 +201,26 @@ class StateSink:
             self._versions = [list(map(int, version)) for version in state["versions"]]
         except (LookupError, TypeError, ValueError, AttributeError, BodyError) as exc:
             raise FrameError(f"no state of tables: {exc!r}") from exc
-        _take_entries(self._topics, topics)
-        _take_entries(self._groups, groups)
+        _take_entries(self._parts.topics, topics)
+        _take_entries(self._parts.groups, groups)
         for key, queues in offsets.items():
-            self._offsets.replace(key, queues)
-        self._offsets.remove(removed)
+            self._parts.offsets.replace(key, queues)
+        self._parts.offsets.remove(removed)
         are_all = state.get("areAllOffsets") is True
         if are_all:
-            self._offsets.are_new()
+            self._parts.offsets.are_new()
         if self._told is not None:
             self._told |= offsets.keys()
             if are_all:  # what it has forgotten before this connection it does not tell
-                self._offsets.keep_only(self._told)
+                self._parts.offsets.keep_only(self._told)
         try:
-            self._pop.put_records(state.get("leases", []))
+            self._parts.pop.put_records(state.get("leases", []))
         except (LookupError, TypeError, ValueError) as exc:
             raise FrameError(f"no leases: {exc!r}") from exc
         if self._told is not None and are_all:
-            self._pop.book.drop_void()
+            self._parts.pop.book.drop_void()
             self._told = None
-        self._schedule.offsets = delays
+        self._parts.schedule.offsets = delays
         self._progress = (seen, delivered_ms)
         self.in_sync = in_sync
         self._show(in_sync)
@@ -252,10 +243,10 @@ class StateSink:
 
     def _write(self) -> None:
         try:
-            self._schedule.persist()
+            self._parts.schedule.persist()
             progress = self._progress
             if progress != self._written:
-                self._timer.put_progress(*progress)
+                self._parts.timer.put_progress(*progress)
                 self._written = progress
             if self.in_sync != self._in_sync.record:
                 self._in_sync.keep(self.in_sync)

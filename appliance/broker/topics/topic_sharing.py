@@ -15,13 +15,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from appliance.broker.access.access_control import own_credentials
+from appliance.broker.access.access_control import outgoing_client
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import BodyError, GantryError, ResponseError
 from gantrymq.message.topics import is_system_topic
 from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.bodies import ClusterInfo, TopicRouteData
-from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.timeouts import wait_for_event
@@ -56,11 +55,7 @@ class TopicSharing:
         self._has_topic = has_topic
         self._waiting: deque[TopicConfig] = deque()
         self._wake = asyncio.Event()
-        self._client = RemotingClient(
-            tls=config.outgoing_tls,
-            credentials=own_credentials(config),
-            connect_timeout_s=config.connect_timeout_ms / 1000,
-        )
+        self._client = outgoing_client(config)
         self._failed: dict[str, TopicConfig] = {}
         self.shared = 0  # topics created on other brokers since the start
 

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Container
 
-from appliance.broker.access.access_control import own_credentials
+from appliance.broker.access.access_control import outgoing_client
 from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.replication.master.slaves import SlaveService
 from appliance.settings.roles import BrokerConfig
@@ -50,9 +50,7 @@ class NewestOffsets:
         """Ask until one of the others has answered, or none is required any more."""
         if not self._offsets.may_be_old:
             return
-        client = RemotingClient(
-            tls=self._config.outgoing_tls, credentials=own_credentials(self._config), connect_timeout_s=TIMEOUT_S
-        )
+        client = outgoing_client(self._config, TIMEOUT_S)
         try:
             while True:
                 others = self._slaves.required
