@@ -51,21 +51,18 @@ class CutFolder:
         size = source.stat().st_size
         if bytes_max is not None:
             size = min(size, position + bytes_max)
-        read = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            write = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-            try:
-                os.ftruncate(write, size - begin)
-                for start, end in file_bytes.data_ranges(source, position, size):
-                    while start < end:
-                        data = os.pread(read, min(COPY_BYTES, end - start), start)
-                        file_bytes.write_all(write, data, start - begin)
-                        start += len(data)
-                os.fsync(write)
-            finally:
-                os.close(write)
-        finally:
-            os.close(read)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with (
+            file_bytes.closed_after(os.open(source, os.O_RDONLY | os.O_CLOEXEC)) as read,
+            file_bytes.closed_after(os.open(target, flags, 0o644)) as write,
+        ):
+            os.ftruncate(write, size - begin)
+            for start, end in file_bytes.data_ranges(source, position, size):
+                while start < end:
+                    data = os.pread(read, min(COPY_BYTES, end - start), start)
+                    file_bytes.write_all(write, data, start - begin)
+                    start += len(data)
+            os.fsync(write)
         self._note(source, target, position, base + position, size - position, reason)
 
     def keep_whole(self, source: Path, base: int, reason: str) -> None:

@@ -24,6 +24,15 @@ _libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 _libc.fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 
 
+@contextlib.contextmanager
+def closed_after(fd: int) -> Iterator[int]:
+    """The descriptor, which is closed when the block ends."""
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
 def create_sized(path: Path, size_bytes: int) -> int:
     """Open a file for reading and writing, made sparse and of this size when it is new; return the descriptor."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,23 +74,19 @@ def write_all(fd: int, data: bytes | memoryview, position: int) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make created, renamed and deleted names of a folder durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # some network file systems can't; their names are durable at once
-            os.fsync(fd)
-    finally:
-        os.close(fd)
+    with (
+        closed_after(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd,
+        contextlib.suppress(OSError),  # some network file systems can't; their names are durable at once
+    ):
+        os.fsync(fd)
 
 
 def sync_file_system(folder: Path) -> None:
     """Sync everything written to the folder's file system: for ten thousand files the shorter way."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
         if _libc.syncfs(fd) != 0:
             error = ctypes.get_errno()
             raise OSError(error, os.strerror(error))
-    finally:
-        os.close(fd)
 
 
 def map_address(mapping: mmap.mmap) -> int:
@@ -105,15 +110,12 @@ def read_through(fd: int, start: int, end: int) -> None:
     One call, since a thread that comes back for the interpreter takes it from the loop each time. MADV_POPULATE_WRITE
     would map the pages too, but makes them dirty: flushed before they are used, they are written twice.
     """
-    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)) as nowhere:
         while start < end:
             sent = os.sendfile(nowhere, fd, start, end - start)
             if not sent:
                 return
             start += sent
-    finally:
-        os.close(nowhere)
 
 
 def release_pages(address: int, size_bytes: int) -> None:
@@ -123,8 +125,7 @@ def release_pages(address: int, size_bytes: int) -> None:
 
 def data_ranges(path: Path, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of a file that own disk blocks; on file systems that can't tell, everything is one range."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with closed_after(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as fd:
         end = min(end, os.fstat(fd).st_size)
         while start < end:
             try:
@@ -138,8 +139,6 @@ def data_ranges(path: Path, start: int, end: int) -> Iterator[tuple[int, int]]:
                 return
             start = min(os.lseek(fd, begin, os.SEEK_HOLE), end)
             yield begin, start
-    finally:
-        os.close(fd)
 
 
 def has_data(path: Path, start: int, end: int) -> bool:

@@ -73,14 +73,11 @@ def put_blank_files(folder: StoreFolder, kept: CutFolder) -> None:
     for lost in lost_files(folder.log.files):
         if lost.size > size:
             kept.keep_end(lost.path, size, lost.base, "longer than the log's files")
-        fd = os.open(lost.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
+        with file_bytes.closed_after(os.open(lost.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)) as fd:
             os.ftruncate(fd, size)
             if lost.size <= 0:
                 file_bytes.write_all(fd, record.BLANK.pack(size, record.BLANK_MAGIC), 0)
             os.fsync(fd)
-        finally:
-            os.close(fd)
         file_bytes.sync_folder(lost.path.parent)
 
 
@@ -88,11 +85,8 @@ def skip_to_next_file(damage: LogBreak, size: int, kept: CutFolder) -> None:
     """Close a file whose end is damaged with a blank record; keep what stood there."""
     kept.keep_end(damage.path, damage.position, damage.physical_offset - damage.position, "damaged to the file's end")
     modified_ns = damage.path.stat().st_mtime_ns
-    fd = os.open(damage.path, os.O_RDWR | os.O_CLOEXEC)
-    try:
+    with file_bytes.closed_after(os.open(damage.path, os.O_RDWR | os.O_CLOEXEC)) as fd:
         file_bytes.zero_range(fd, damage.position, size)
         file_bytes.write_all(fd, record.BLANK.pack(size - damage.position, record.BLANK_MAGIC), damage.position)
         os.fdatasync(fd)
-    finally:
-        os.close(fd)
     os.utime(damage.path, ns=(modified_ns, modified_ns))  # retention goes by it

@@ -202,10 +202,7 @@ def _cut_log(folder: StoreFolder, cut: LogBreak, reason: str, kept: CutFolder) -
         position = cut.physical_offset - file.base
         kept.keep_end(file.path, position, file.base, reason)
         modified_ns = file.path.stat().st_mtime_ns
-        fd = os.open(file.path, os.O_RDWR | os.O_CLOEXEC)
-        try:
+        with file_bytes.closed_after(os.open(file.path, os.O_RDWR | os.O_CLOEXEC)) as fd:
             file_bytes.zero_range(fd, position, file.size)
             os.fdatasync(fd)
-        finally:
-            os.close(fd)
         os.utime(file.path, ns=(modified_ns, modified_ns))  # retention goes by it

@@ -107,11 +107,8 @@ class MappedFile:
         if self._fd >= 0:
             os.fdatasync(self._fd)
         else:
-            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-            try:
+            with file_bytes.closed_after(os.open(self.path, os.O_RDWR | os.O_CLOEXEC)) as fd:
                 os.fdatasync(fd)
-            finally:
-                os.close(fd)
         if not self._is_named:
             file_bytes.sync_folder(self.path.parent)
             file_bytes.sync_folder(self.path.parent.parent)

@@ -472,13 +472,10 @@ class ConsumeQueue:
             self._zero(self.bases[-1], index, sync=sync)
 
     def _zero(self, base: int, index: int, *, sync: bool) -> None:
-        fd = os.open(self.path_of(base), os.O_RDWR | os.O_CLOEXEC)
-        try:
+        with file_bytes.closed_after(os.open(self.path_of(base), os.O_RDWR | os.O_CLOEXEC)) as fd:
             file_bytes.zero_range(fd, (index - base) * UNIT_BYTES, self.file_units * UNIT_BYTES)
             if sync:
                 os.fdatasync(fd)
-        finally:
-            os.close(fd)
 
 
 def _is_queue_file(entry: os.DirEntry[str]) -> bool:

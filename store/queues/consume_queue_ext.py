@@ -106,11 +106,8 @@ class ConsumeQueueExt:
             base = (start + at) - (start + at) % self.file_bytes
             part = data[at : at + base + self.file_bytes - start - at]
             path = self.path_of(base)
-            fd = file_bytes.create_sized(path, self.file_bytes)
-            try:
+            with file_bytes.closed_after(file_bytes.create_sized(path, self.file_bytes)) as fd:
                 file_bytes.write_all(fd, part, start + at - base)
-            finally:
-                os.close(fd)
             paths.append(path)
             at += len(part)
         self._written_to = stop
@@ -207,12 +204,9 @@ class ConsumeQueueExt:
         base = end - end % self.file_bytes
         path = self.path_of(base)
         if base in self.bases and any(self._descriptors.read(path, SIZE.size, end - base)):  # a unit of the past
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-            try:
+            with file_bytes.closed_after(os.open(path, os.O_RDWR | os.O_CLOEXEC)) as fd:
                 file_bytes.zero_range(fd, end - base, self.file_bytes)
                 os.fdatasync(fd)
-            finally:
-                os.close(fd)
         self._set_end(end)  # last: a cut that failed is repeated
 
     def _set_end(self, end: int) -> None:

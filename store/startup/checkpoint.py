@@ -88,17 +88,13 @@ class Checkpoint:
         """Write and sync. Blocks on the disk."""
         # Our two blocks have seals that cover RocketMQ's timestamps, too: where a power cut leaves old and new bytes
         # side by side, no seal fits, and the block counts as absent. Then a start reads more, and believes nothing.
-        with self._lock:
-            fd = file_bytes.create_sized(self.path, CHECKPOINT_BYTES)
-            try:
-                head, own = _STAMPS.pack(self.physic_ms, self.logics_ms, self.index_ms), _SYNCED.pack(*self.synced)
-                kept = _KEPT.pack(self.kept_from)
-                file_bytes.write_all(fd, head, 0)
-                file_bytes.write_all(fd, own + _SEAL.pack(_seal(head, own)), SYNCED_AT)
-                file_bytes.write_all(fd, kept + _SEAL.pack(_kept_seal(head, kept)), KEPT_AT)
-                os.fdatasync(fd)
-            finally:
-                os.close(fd)
+        with self._lock, file_bytes.closed_after(file_bytes.create_sized(self.path, CHECKPOINT_BYTES)) as fd:
+            head, own = _STAMPS.pack(self.physic_ms, self.logics_ms, self.index_ms), _SYNCED.pack(*self.synced)
+            kept = _KEPT.pack(self.kept_from)
+            file_bytes.write_all(fd, head, 0)
+            file_bytes.write_all(fd, own + _SEAL.pack(_seal(head, own)), SYNCED_AT)
+            file_bytes.write_all(fd, kept + _SEAL.pack(_kept_seal(head, kept)), KEPT_AT)
+            os.fdatasync(fd)
 
     def keep_from(self, min_offset: int) -> None:
         """The log's oldest file begins there now; nothing is promised of what comes before. Not saved yet."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from appliance.broker.timer.entries import ENTRY_BYTES, pack_entry, unpack_entries
 from appliance.settings.replaced_file import sync_path
+from store.base import file_bytes
 
 MINUTE_MS = 60_000
 HOUR_MINUTES = 60
@@ -109,12 +110,11 @@ class SlotFolder:
         if not wanted:
             return
         for slot in wanted:
-            with contextlib.suppress(FileNotFoundError):  # all of it was delivered meanwhile
-                fd = os.open(self.path_of(slot), os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    os.fdatasync(fd)
-                finally:
-                    os.close(fd)
+            with (
+                contextlib.suppress(FileNotFoundError),  # all of it was delivered meanwhile
+                file_bytes.closed_after(os.open(self.path_of(slot), os.O_RDONLY | os.O_CLOEXEC)) as fd,
+            ):
+                os.fdatasync(fd)
         sync_path(self.folder)
 
     def delete(self, slots: Iterable[Slot]) -> None:
@@ -125,8 +125,7 @@ class SlotFolder:
         return self.folder / slot.name
 
     def _append_one(self, path: Path, data: bytes | bytearray) -> None:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
+        with file_bytes.closed_after(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)) as fd:
             end = os.fstat(fd).st_size
             position, rest = end, bytes(data)
             try:
@@ -136,8 +135,6 @@ class SlotFolder:
             except OSError:
                 os.ftruncate(fd, end)
                 raise
-        finally:
-            os.close(fd)
 
     def _cut(self, path: Path, indexed: int) -> int:
         """Cut a file behind its last sound entry below `indexed`; return how many it keeps."""
