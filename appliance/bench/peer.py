@@ -92,7 +92,7 @@ class Peer(abc.ABC):
     def launch(self) -> None:
         """Start both at once and wait for nothing: what a first message has to wait for is then the caller's to see."""
         self._launch_namesrv()
-        self._launch_broker()
+        self.launch_broker()
 
     def join_as_slave(self, master: Peer) -> None:
         """Belong to another peer's broker set and name server; only start_broker may be called then."""
@@ -111,14 +111,10 @@ class Peer(abc.ABC):
 
     def start_broker(self) -> None:
         """Start the broker, at the port it had before if it ran before, and wait for its registration."""
-        self._launch_broker()
+        self.launch_broker()
         # Not by its name, which its slave has, too.
         self._wait(self.broker, lambda: self._broker_port in rpc.registered_ports(self.namesrv_address))
         self._wait(self.broker, lambda: rpc.max_offsets(self.broker_address, "TBW102", 1, self.credentials) != [])
-
-    def relaunch_broker(self) -> None:
-        """Start the broker at the port it had before, and wait for nothing."""
-        self._launch_broker()
 
     def _launch_namesrv(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
@@ -128,7 +124,8 @@ class Peer(abc.ABC):
             "namesrv", self._namesrv_command(properties), self.home / "namesrv.log", env=self._env()
         )
 
-    def _launch_broker(self) -> None:
+    def launch_broker(self) -> None:
+        """Start the broker, at the port it had before if it ran before, and wait for nothing."""
         self._broker_port = self._broker_port or free_ports(1, -2)  # HA, and the VIP port of Java brokers
         properties = self._write("broker.properties", self.broker_properties())
         self._broker = Process("broker", self.broker_command(properties), self.home / "broker.log", env=self._env())

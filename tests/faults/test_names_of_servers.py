@@ -51,7 +51,7 @@ def cluster(tmp_path: Path) -> NamedCluster:
 async def test_a_name_that_does_not_resolve_is_told_and_asked_for_again(cluster: NamedCluster) -> None:
     try:
         cluster.start_namesrv()
-        cluster.relaunch_broker()
+        cluster.launch_broker()
         await until(lambda: NAME in log_of(cluster) and "READY" in log_of(cluster), "the log names what fails")
         assert not cluster.is_registered()
         async with AdminClient(cluster.namesrv_address) as admin:

@@ -119,7 +119,7 @@ class BrokerCluster:
                     peer.launch()
                 else:
                     peer.share_name_server(self._first)
-                    peer.relaunch_broker()
+                    peer.launch_broker()
             self.wait_registered(self.names)
         except BaseException:
             self.stop()

@@ -12,15 +12,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator
-from typing import Protocol
 
-from appliance.broker.groups.consumer_groups import ConsumerManager
-from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.pop.lease_book import LeaseBook
 from appliance.broker.pop.leases import Key
 from appliance.broker.pop.modes import Modes
-from appliance.broker.pop.redelivery import RETRY_QUEUES, Redelivery
-from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.broker.pop.redelivery import RETRY_QUEUES, PopServiceParts, Redelivery
 from appliance.errors import BrokerError
 from appliance.process.cooperative import in_slices, slice_scheduler
 from gantrymq.errors import GantryError, MessageRejected, RecordError
@@ -30,7 +26,6 @@ from gantrymq.message.topics import pop_retry_topic, retry_topic
 from gantrymq.remoting.codes import ResponseCode
 from store.base.errors import NotReadableNow
 from store.base.running_state import RunningFlags
-from store.message_store import MessageStore
 
 logger = logging.getLogger(__name__)
 
@@ -38,21 +33,12 @@ LOOK_S = 1.0
 A_SLICE = 64  # messages, before others have a turn
 
 
-class MovingParts(Protocol):
-    """What is used of the broker."""
-
-    store: MessageStore
-    topics: TopicConfigManager
-    offsets: ConsumerOffsetManager
-    consumers: ConsumerManager
-
-
 class Moving:
     """One broker's. modes: set by the service, before anything moves."""
 
     modes: Modes
 
-    def __init__(self, parts: MovingParts, book: LeaseBook, redelivery: Redelivery) -> None:
+    def __init__(self, parts: PopServiceParts, book: LeaseBook, redelivery: Redelivery) -> None:
         self._parts = parts
         self._book = book
         self._redelivery = redelivery

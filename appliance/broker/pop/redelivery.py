@@ -14,6 +14,10 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from appliance.broker.cluster.outer_api import BrokerOuterApi
+from appliance.broker.delivery.long_polling import PullRequestHold
+from appliance.broker.groups.consumer_groups import ConsumerManager
+from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.subscription_group import SubscriptionGroupManager
 from appliance.broker.pop.lease_book import LeaseBook
 from appliance.broker.pop.leases import Key, Lease
@@ -37,14 +41,18 @@ IDLE_S = 60.0
 RETRY_QUEUES = 1  # of a new retry topic, as in RocketMQ 5
 
 
-class RedeliveryParts(Protocol):
-    """Where messages are read and stored."""
+class PopServiceParts(Protocol):
+    """What POP's own work uses of the broker."""
 
     config: BrokerConfig
     store: MessageStore
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
     store_host: bytes
+    offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
+    hold: PullRequestHold
+    outer_api: BrokerOuterApi
 
 
 class Redelivery:
@@ -52,7 +60,7 @@ class Redelivery:
 
     def __init__(
         self,
-        parts: RedeliveryParts,
+        parts: PopServiceParts,
         book: LeaseBook,
         wake: Callable[[str, str], None],
         *,

@@ -9,20 +9,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from appliance.broker.access.access_control import outgoing_client
-from appliance.broker.cluster.outer_api import BrokerOuterApi
-from appliance.broker.delivery.long_polling import PullRequestHold
-from appliance.broker.groups.consumer_groups import ConsumerManager
-from appliance.broker.groups.consumer_offset import SEPARATOR, ConsumerOffsetManager
+from appliance.broker.groups.consumer_offset import SEPARATOR
 from appliance.broker.pop.hold import PopHold
 from appliance.broker.pop.journal import Journal
 from appliance.broker.pop.lease_book import LeaseBook, Record, still_true
 from appliance.broker.pop.leases import Key
 from appliance.broker.pop.modes import Mode, Modes
 from appliance.broker.pop.moving import Moving
-from appliance.broker.pop.redelivery import Redelivery, RedeliveryParts
+from appliance.broker.pop.redelivery import PopServiceParts, Redelivery
 from appliance.broker.pop.taking import Taking
 from appliance.errors import StartError
 from appliance.process.cooperative import in_slices
@@ -49,15 +45,6 @@ GROUPS_TOLD = 20  # in the status: those with most
 LEASES_A_STATE = 5000  # that one state tells a slave of
 LOOK_S = 1.0
 A_SLICE = 256  # offsets looked up before others have a turn
-
-
-class PopServiceParts(RedeliveryParts, Protocol):
-    """What is used of the broker."""
-
-    offsets: ConsumerOffsetManager
-    consumers: ConsumerManager
-    hold: PullRequestHold
-    outer_api: BrokerOuterApi
 
 
 class PopService:

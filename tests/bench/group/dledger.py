@@ -76,7 +76,7 @@ def dledger(folder: Path) -> Iterator[Three]:
             stack.callback(each.stop)
         first.start_namesrv()
         for each in members:
-            each.relaunch_broker()  # one alone has no leader to register
+            each.launch_broker()  # one alone has no leader to register
         three = DLedger(members)
         three.settled()
         yield three

@@ -78,7 +78,7 @@ class OfProcesses(Three):
 
     def heal(self) -> None:
         if self._killed is not None:
-            self._killed.relaunch_broker()
+            self._killed.launch_broker()
         if self._stopped is not None:
             os.kill(self._stopped.broker.pid, signal.SIGCONT)
         self._killed = self._stopped = None

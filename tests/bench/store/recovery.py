@@ -49,7 +49,7 @@ def measure_recovery(peer: Peer, load: Load, total_bytes: int, say: Callable[[st
             else:
                 peer.kill_broker()
             started = time.monotonic()
-            peer.relaunch_broker()
+            peer.launch_broker()
             offsets = _first_answer(peer, started + ANSWER_TIMEOUT_S)
             found.append(Reopened(what, time.monotonic() - started, peer.broker.cpu_s(), sum(offsets)))
             say(f"{peer.label} {what}: {found[-1].wall_s:.2f} s, {found[-1].cpu_s:.2f} s of CPU")

@@ -281,7 +281,7 @@ def test_an_etcd_of_another_cluster_at_the_same_address_is_not_obeyed(
                 assert [is_master(each) for each in scene.brokers] == [True, False, False]
                 assert {runtime_info(each)["epochHighest"] for each in scene.brokers} == {"1"}
                 master.kill_broker()
-                master.relaunch_broker()
+                master.launch_broker()
                 wait_until(lambda: why in runtime_info(master).get("masterProof", ""))
                 assert send_alone(master) == ResponseCode.SERVICE_NOT_AVAILABLE
                 assert [is_master(each) for each in scene.brokers] == [True, False, False]

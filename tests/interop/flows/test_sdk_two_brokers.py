@@ -248,7 +248,7 @@ async def test_a_killed_broker_is_avoided_and_used_again_when_it_is_back(
         await asyncio.to_thread(pair.wait_registered, ("a",))
         await send()  # which finds out, if the route has not been asked for since
         assert {await send() for _ in range(4 * QUEUES)} == {"a"}
-        pair.peers["b"].relaunch_broker()
+        pair.peers["b"].launch_broker()
         await asyncio.to_thread(pair.wait_registered, ("a", "b"))
         while await send() != "b":
             await asyncio.sleep(0.05)

@@ -96,7 +96,7 @@ async def test_a_killed_broker_is_avoided_and_used_again_when_it_is_back(
             enough = {name: count + UNDER_WAY + 2 * RATE for name, count in killed.items()}
             await until(lambda: all(count > enough[name] for name, count in _counts(programs).items()))
             while_away = _counts(programs)
-            pair.peers["b"].relaunch_broker()
+            pair.peers["b"].launch_broker()
             await asyncio.to_thread(pair.wait_registered, ("a", "b"))
             await _until_to_b(pair, programs, while_away)
             for program in programs.values():

@@ -108,7 +108,7 @@ def _come_in_sync(master: LocalCluster, slave: LocalCluster, behind: int) -> Non
         fill(master, behind)
         before = len(sent)
         recorder.more(SENDS)
-        slave.relaunch_broker()
+        slave.launch_broker()
         started, meanwhile = time.monotonic(), len(sent)
         wait_until(lambda: runtime_info(slave).get("slaveState") == "copying")
         with Watch({"master": master, "slave": slave}) as watch:
