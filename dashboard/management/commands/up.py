@@ -19,8 +19,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import psutil
 from django.conf import settings
@@ -32,6 +32,7 @@ from appliance.cli.banner import FROM_FILE, banner, ready_line
 from appliance.cli.install_reports.main import record_absence_or_readiness
 from appliance.cli.install_reports.progress import Progress
 from appliance.process import logs
+from appliance.process.tasks import Service
 from appliance.process.thread_stacks import print_stacks_when_asked
 from appliance.process.version import VERSION
 from appliance.reports.install_state import STATE_FILE, InstallState, read_state
@@ -52,10 +53,6 @@ REGISTERED_WITHIN_S = 30.0  # after a broker serves; it tries again each second
 ELECTED_WITHIN_S = 60.0  # a slave that was away copies first
 LOG_BYTES_MAX = 10 << 20
 LOGS_KEPT = 5
-
-
-class Service(Protocol):
-    def run(self) -> Awaitable[None]: ...
 
 
 class Command(BaseCommand):

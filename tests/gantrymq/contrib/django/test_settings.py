@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from gantrymq.contrib.django import consumer
-from gantrymq.contrib.django.checks import check_setting
+from gantrymq.contrib.django.apps import check_setting
 from gantrymq.contrib.django.consuming import registered
 from gantrymq.contrib.django.settings import OutboxSettings, current
 from gantrymq.errors import ConfigError, WrongType
