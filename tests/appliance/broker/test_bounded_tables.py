@@ -17,6 +17,11 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.processors.tool import Tool, tool_at
 
+PULL = {
+    "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "6",
+    "commitOffset": "0", "suspendTimeoutMillis": "60000", "subscription": "*", "subVersion": "0",
+}  # fmt: skip
+
 
 async def beat(tool: Tool, producers: list[str], consumers: dict[str, int], client_id: str = "c") -> RemotingCommand:
     """A heartbeat; consumers: group to the number of topics it subscribes to."""
@@ -25,12 +30,7 @@ async def beat(tool: Tool, producers: list[str], consumers: dict[str, int], clie
         for group, count in consumers.items()
     ]
     body = HeartbeatData(client_id, [ProducerData(group) for group in producers], data).to_json()
-    request = RemotingCommand.request(RequestCode.HEART_BEAT, body=body)
-    tool.peer.write(request.encode())
-    while True:
-        answer = await tool.peer.read()
-        if answer.is_response:
-            return answer
+    return await asked(tool, RequestCode.HEART_BEAT, body=body)
 
 
 async def test_one_client_can_not_be_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,9 +73,9 @@ async def test_groups_topics_and_offsets_do_not_come_into_being_without_end(
     assert await commit(tool, "G0", 1) == 0
 
 
-async def commit(tool: Tool, group: str, queue_id: int) -> int:
-    fields = {"consumerGroup": group, "topic": "T", "queueId": str(queue_id), "commitOffset": "1"}
-    return (await tool.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code
+async def commit(tool: Tool, group: str, queue_id: int, topic: str = "T", offset: int = 1) -> int:
+    fields = {"consumerGroup": group, "topic": topic, "queueId": str(queue_id), "commitOffset": str(offset)}
+    return (await asked(tool, RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code
 
 
 async def test_looking_makes_nothing(tool: Tool) -> None:
@@ -104,10 +104,7 @@ async def test_pulls_that_wait_are_bounded_in_number_and_time(tmp_path: Path, mo
     monkeypatch.setattr("appliance.broker.processors.pull.HELD_MS_MAX", 50_000)
     async with tool_at(tmp_path) as tool:
         await tool.create_topic("T")
-        fields = {
-            "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "6",
-            "commitOffset": "0", "suspendTimeoutMillis": str((1 << 63) - 1), "subscription": "*", "subVersion": "0",
-        }  # fmt: skip
+        fields = PULL | {"suspendTimeoutMillis": str((1 << 63) - 1)}
         for _ in range(15):
             tool.peer.write(RemotingCommand.request(RequestCode.PULL_MESSAGE, fields).encode())
         assert [(await tool.peer.read()).code for _ in range(5)] == [ResponseCode.SYSTEM_BUSY] * 5
@@ -178,10 +175,7 @@ async def test_what_waiting_pulls_take_is_bounded(
     monkeypatch.setattr(long_polling, "HELD_BYTES_MAX", 300_000)
     async with tool_at(tmp_path) as tool:
         await tool.create_topic("T")
-        fields = {
-            "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "6",
-            "commitOffset": "0", "suspendTimeoutMillis": "60000", "subscription": subscription, "subVersion": "0",
-        }  # fmt: skip
+        fields = PULL | {"subscription": subscription}
         await beat(tool, [], {"G": 1})
         for _ in range(6):
             tool.peer.write(RemotingCommand.request(code, fields, body=body).encode())
@@ -197,10 +191,7 @@ async def test_what_waiting_pulls_take_is_bounded(
 async def test_an_expression_nobody_writes_is_refused_by_a_pull(tool: Tool) -> None:
     await tool.create_topic("T")
     await beat(tool, [], {"G": 1})
-    fields = {
-        "consumerGroup": "G", "topic": "T", "queueId": "0", "queueOffset": "0", "maxMsgNums": "32", "sysFlag": "4",
-        "commitOffset": "0", "suspendTimeoutMillis": "0", "subscription": "a||" * 11_000, "subVersion": "0",
-    }  # fmt: skip
+    fields = PULL | {"sysFlag": "4", "subscription": "a||" * 11_000}
     answer = await asked(tool, RequestCode.PULL_MESSAGE, fields)
     assert answer.code == ResponseCode.SUBSCRIPTION_PARSE_FAILED
     fields["subscription"] = "||".join(f"t{number}" for number in range(4000))
@@ -213,14 +204,11 @@ async def test_offsets_are_bounded_in_all_and_those_that_go_make_room(
     monkeypatch.setattr(consumer_offset, "ENTRIES_MAX", 6)
     async with tool_at(tmp_path) as tool:
         offsets = tool.broker.offsets
-
-        async def commit(topic: str, queue_id: int, offset: int = 1) -> int:
-            fields = {"topic": topic, "consumerGroup": "G", "queueId": str(queue_id), "commitOffset": str(offset)}
-            return (await asked(tool, RequestCode.UPDATE_CONSUMER_OFFSET, fields)).code
-
-        codes = [await commit(topic, queue_id) for topic in ("A", "B", "C") for queue_id in range(3)]
+        codes = [await commit(tool, "G", queue_id, topic) for topic in ("A", "B", "C") for queue_id in range(3)]
         assert codes == [0] * 6 + [ResponseCode.INVALID_PARAMETER] * 3
-        assert (await commit("A", 0, 7), offsets.query("G", "A", 0)) == (0, 7), "one that is there goes on"
+        assert (await commit(tool, "G", 0, "A", 7), offsets.query("G", "A", 0)) == (0, 7), "one that is there goes on"
         offsets.remove_topic("A")
         assert offsets.entry_count == 3
-        assert [await commit("C", queue_id) for queue_id in range(4)] == [0] * 3 + [ResponseCode.INVALID_PARAMETER]
+        assert [await commit(tool, "G", queue_id, "C") for queue_id in range(4)] == [0] * 3 + [
+            ResponseCode.INVALID_PARAMETER
+        ]

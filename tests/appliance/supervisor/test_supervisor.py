@@ -100,34 +100,25 @@ async def test_a_killed_process_serves_again_within_three_seconds(tmp_path: Path
         assert (status.restarts, status.exit_code) == (1, -signal.SIGKILL)
 
 
+@pytest.mark.parametrize("is_guarded", [True, False])
 async def test_the_death_of_a_process_is_told_by_what_tells_it_from_the_next_one(
-    tmp_path: Path, guarded: Guarded
+    tmp_path: Path, guarded: Guarded, is_guarded: bool
 ) -> None:
+    """Without a guardian none is told: an end that nobody has reaped may be another process's."""
     deaths = list[tuple[int, int | None]]()
 
     async def died(pid: int, started_ticks: int | None) -> None:
         deaths.append((pid, started_ticks))
 
     async with worker(tmp_path, guarded, on_death=died) as (supervisor, pid):
-        expected = pid, start_ticks(pid)
+        expected = [(pid, start_ticks(pid))] if is_guarded else []
+        if not is_guarded:
+            guarded.hang_up()
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: deaths == [expected])
-        await until(lambda: supervisor.snapshot()[0].pid not in (None, pid))
-    assert deaths == [expected]  # one that is stopped by the supervisor gives its role up itself
-
-
-async def test_without_a_guardian_no_death_is_told(tmp_path: Path, guarded: Guarded) -> None:
-    """An end that nobody has reaped may be another process's."""
-    deaths = list[int]()
-
-    async def died(pid: int, started_ticks: int | None) -> None:
-        deaths.append(pid)
-
-    async with worker(tmp_path, guarded, on_death=died) as (supervisor, pid):
-        guarded.hang_up()
-        os.kill(pid, signal.SIGKILL)
-        await until(lambda: supervisor.snapshot()[0].state != "running")
-    assert deaths == []
+        await until(lambda: deaths == expected and supervisor.snapshot()[0].state != "running")
+        if is_guarded:
+            await until(lambda: supervisor.snapshot()[0].pid not in (None, pid))
+    assert deaths == expected  # one that is stopped by the supervisor gives its role up itself
 
 
 async def test_a_process_that_does_not_come_up_at_the_start_ends_the_start_and_says_why(

@@ -10,6 +10,7 @@ from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from gantrymq import Message, SyncAdminClient, SyncProducer
 from gantrymq.errors import GantryError
+from tests.faults.kit.replicas import log_of
 from tests.waiting import WITHIN_S
 
 TOPIC = "Copied"
@@ -43,12 +44,6 @@ def bodies(slave: Peer) -> set[bytes]:
                 assert messages
                 found.update(message.body for message in messages)
     return found
-
-
-def log_of(peer: Peer) -> bytes:
-    """The log's files, as far as they were written."""
-    files = sorted((peer.store / "commitlog").iterdir())
-    return b"".join(path.read_bytes() for path in files).rstrip(b"\0")
 
 
 def log_end(peer: Peer) -> int:

@@ -16,12 +16,12 @@ from appliance.bench.apache_peer import ApachePeer
 from gantrymq import SyncAdminClient
 from gantrymq.client.admin.succession import Changed
 from gantrymq.errors import ConfigError, GantryError
-from tests.faults.kit.replicas import FILES, TOPIC, runtime_info
+from tests.faults.kit.replicas import FILES, TOPIC, log_of, runtime_info
 from tests.faults.replication.history import Answer, check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
 from tests.harness import LocalCluster
-from tests.interop.stores.copied_log import log_of, wait_for
+from tests.interop.stores.copied_log import wait_for
 from tests.peers.fixtures import make_apache_peer
 
 FULL_FILES = 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,22 @@ async def until_told(on_record: OnRecord, slave: BrokerLife) -> None:
 def put_back(copy: Path, store: Path) -> None:
     shutil.rmtree(store)
     shutil.copytree(copy, store)
+
+
+@contextlib.asynccontextmanager
+async def gone_on_after_a_copy(on_record: OnRecord, two: BrokerLife, copy: Path) -> AsyncIterator[BrokerLife]:
+    """A master with more messages than the copy of its store has, and its slave the same; failover is paused."""
+    async with member(on_record, "one", 0) as one:
+        await begun_with_copies(on_record, one, two)
+        await on_record.register.pause(await on_record.register.view(), Pause("ops", "a copy", 0, 0))
+        die(one)
+    shutil.copytree(on_record.store_of("one"), copy)
+    async with member(on_record, "one", 0) as one:
+        await until(lambda: takes_messages(one))
+        await on_record.until_in_sync(one, two)
+        await send(one, 10)
+        await same_logs(one, two)
+        yield one
 
 
 async def test_a_slave_with_an_older_copy_of_its_store_does_not_take_over(on_record: OnRecord, tmp_path: Path) -> None:
@@ -65,16 +82,7 @@ async def test_a_master_with_an_older_copy_of_its_store_leaves_its_role_to_one_t
 ) -> None:
     store, copy = on_record.store_of("one"), tmp_path / "copy"
     async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
-            await on_record.register.pause(await on_record.register.view(), Pause("ops", "a copy", 0, 0))
-            die(one)
-        shutil.copytree(store, copy)
-        async with member(on_record, "one", 0) as one:
-            await until(lambda: takes_messages(one))
-            await on_record.until_in_sync(one, two)
-            await send(one, 10)
-            await same_logs(one, two)
+        async with gone_on_after_a_copy(on_record, two, copy) as one:
             await until_told(on_record, two)
             end = two.controller.store.max_physical_offset
             await on_record.register.resume(await on_record.register.view())
@@ -94,18 +102,8 @@ async def test_a_restored_master_that_is_no_member_any_more_confirms_nothing(
 ) -> None:
     """`gantry restore` leaves member.json out, so what others told of the member's log is not of this store."""
     store, copy = on_record.store_of("one"), tmp_path / "copy"
-    async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
-            await on_record.register.pause(await on_record.register.view(), Pause("ops", "a copy", 0, 0))
-            die(one)
-        shutil.copytree(store, copy)
-        async with member(on_record, "one", 0) as one:
-            await until(lambda: takes_messages(one))
-            await on_record.until_in_sync(one, two)
-            await send(one, 10)
-            await same_logs(one, two)
-            die(one)
+    async with member(on_record, "two", 1) as two, gone_on_after_a_copy(on_record, two, copy) as one:
+        die(one)
     await on_record.register.resume(await on_record.register.view())
     put_back(copy, store)
     for name in (FILE_NAME, f"{FILE_NAME}.bak"):
