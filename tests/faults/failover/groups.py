@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.failover.recorded import gantry, holders
-from tests.faults.kit.replicas import SYNC, replicated, runtime_info
-from tests.faults.replication.history import check
-from tests.faults.replication.logs import read_log
-from tests.faults.replication.recorder import Recorder
+from tests.faults.kit.replicas import SYNC, replicated
+from tests.faults.replication.recorder import Recorder, assert_as_told
 from tests.harness import LocalCluster
 from tests.servers.etcd import EtcdMember, urls_of
 from tests.waiting import wait_until
@@ -28,11 +26,7 @@ class Scene:
         self.brokers, self.members = brokers, members
 
     def check(self, *recorders: Recorder, owner: LocalCluster) -> None:
-        """All logs alike, and as every sender was told."""
-        wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in self.brokers}) == 1)
-        logs = [read_log(each.broker_address, each.store) for each in self.brokers]
-        sends = [send for recorder in recorders for send in recorder.sends]
-        assert check(sends, logs, owner.broker_address) == []
+        assert_as_told(recorders, self.brokers, owner)
 
 
 @contextlib.contextmanager

@@ -14,12 +14,10 @@ from gantrymq.errors import ConfigError, ResponseError
 from tests.faults.failover.group import LEASE_S, REGISTER, Group, group
 from tests.faults.failover.nemesis import isolate_master
 from tests.faults.failover.recorded import on_record
-from tests.faults.kit.network import CUT
 from tests.faults.kit.nodes import NAMES, Node
 from tests.faults.kit.replicas import TOPIC, ask_slave_alone, is_master, make_topic, promote_checked, runtime_info
-from tests.faults.replication.history import Answer, check
-from tests.faults.replication.logs import read_log
-from tests.faults.replication.recorder import Recorder, acknowledged, sending
+from tests.faults.replication.history import Answer
+from tests.faults.replication.recorder import Recorder, acknowledged, assert_as_told, sending
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -42,9 +40,7 @@ def checked(scene: Group) -> Iterator[list[Recorder]]:
         scene.settled()
         more(recorders)
     master = scene.settled()
-    wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in scene.brokers}) == 1)
-    logs = [read_log(each.broker_address, each.store) for each in scene.brokers]
-    assert check([send for recorder in recorders for send in recorder.sends], logs, master.broker_address) == []
+    assert_as_told(recorders, scene.brokers, master)
 
 
 def more(recorders: Sequence[Recorder]) -> None:
@@ -59,12 +55,6 @@ def members(scene: Group) -> tuple[Node, Node, Node]:
     return master, one, other
 
 
-def cut(node: Node, *others: str) -> None:
-    for other in others:
-        node.net.late(node.node, other, CUT)
-        node.net.late(other, node.node, CUT)
-
-
 def epoch(node: Node) -> int:
     return int(runtime_info(node).get("epochHighest", "0"))
 
@@ -72,7 +62,7 @@ def epoch(node: Node) -> int:
 def test_a_slave_that_was_cut_off_neither_takes_over_nor_is_promoted(scene: Group) -> None:
     master, stale, better = members(scene)
     with checked(scene) as recorders:
-        cut(stale, master.node, better.node, NAMES, *REGISTER)
+        stale.cut(master.node, better.node, NAMES, *REGISTER)
         both = sorted([master.broker_address, better.broker_address])
         wait_until(lambda: on_record(scene.etcd[0], master) == both)
         more(recorders)
@@ -91,7 +81,7 @@ def test_a_slave_that_was_cut_off_neither_takes_over_nor_is_promoted(scene: Grou
 def test_of_two_slaves_apart_one_begins_the_epoch_and_the_other_is_not_promoted(scene: Group) -> None:
     master, *slaves = members(scene)
     with checked(scene):
-        cut(slaves[0], slaves[1].node)
+        slaves[0].cut(slaves[1].node)
         scene.kill(master)
         winners: list[Node] = []
         wait_until(lambda: winners.extend(filter(is_master, slaves)) or bool(winners))

@@ -10,7 +10,7 @@ from pathlib import Path
 from appliance.bench.peer import CLUSTER_NAME
 from appliance.register.etcd import EtcdClient, endpoints_of
 from appliance.register.register import Register
-from tests.faults.kit.network import Network, network
+from tests.faults.kit.network import CUT, Network, network
 from tests.faults.kit.replicas import runtime_info
 from tests.harness import LocalCluster
 from tests.servers.etcd import etcd
@@ -43,6 +43,12 @@ class Node(LocalCluster):
     @property
     def is_up(self) -> bool:
         return self._broker is not None
+
+    def cut(self, *others: str) -> None:
+        """Lose all between this node and those."""
+        for other in others:
+            self.net.late(self.node, other, CUT)
+            self.net.late(other, self.node, CUT)
 
     def return_namesrv(self) -> None:
         """Start the name server again, at its port, if it was killed."""

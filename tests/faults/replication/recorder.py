@@ -14,7 +14,10 @@ from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.faults.kit.nodes import Node
-from tests.faults.replication.history import Answer, QueueKey, Send
+from tests.faults.kit.replicas import runtime_info
+from tests.faults.replication.history import Answer, QueueKey, Send, check
+from tests.faults.replication.logs import read_log
+from tests.harness import LocalCluster
 from tests.waiting import Beside, wait_until
 
 # Said before anything is appended.
@@ -107,3 +110,10 @@ def sending(members: Sequence[Node], topic: str) -> Iterator[list[Recorder]]:
 
 def acknowledged(recorders: Sequence[Recorder]) -> int:
     return sum(recorder.count(Answer.ACKNOWLEDGED) for recorder in recorders)
+
+
+def assert_as_told(recorders: Sequence[Recorder], members: Sequence[LocalCluster], counts: LocalCluster) -> None:
+    """All logs alike, and as every sender was told. counts: whose log consumers get."""
+    wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in members}) == 1)
+    logs = [read_log(each.broker_address, each.store) for each in members]
+    assert check([send for recorder in recorders for send in recorder.sends], logs, counts.broker_address) == []

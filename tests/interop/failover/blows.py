@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 
-from tests.faults.kit.network import CUT
 from tests.faults.kit.nodes import CLIENTS, ETCD, NAMES, Node
 from tests.harness import LocalCluster
 from tests.interop.failover.group import Group
@@ -36,8 +35,6 @@ def heal(group: Group, master: LocalCluster, blow: str) -> None:
 
 
 def _cut(group: Group, master: LocalCluster, *, with_clients: bool) -> None:
-    assert group.net is not None and isinstance(master, Node), "a cut needs a group in a network"
+    assert isinstance(master, Node), "a cut needs a group in a network"
     others = [each.node for each in group.members if isinstance(each, Node) and each is not master]
-    for other in (*others, ETCD, *((NAMES, CLIENTS) if with_clients else ())):
-        group.net.late(master.node, other, CUT)
-        group.net.late(other, master.node, CUT)
+    master.cut(*others, ETCD, *((NAMES, CLIENTS) if with_clients else ()))
