@@ -16,8 +16,8 @@ from gantrymq.remoting.admin_bodies import KVTable
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.signature import Credentials
 from store.base.config import MessageStoreConfig
-from tests.appliance.acl.cluster import ADMIN, WRONG, accounts_file, guarded, is_denied, send_fields, sent, signed_peer
-from tests.harness import SMALL_STORE, serving
+from tests.appliance.acl.cluster import ADMIN, WRONG, accounts_file, guarded, is_denied, sent, signed_peer
+from tests.harness import SMALL_STORE
 
 
 async def test_accounts_change_by_request_and_are_in_force_at_once(tmp_path: Path) -> None:
@@ -102,13 +102,6 @@ async def test_s25_s62_secrets_come_out_nowhere(tmp_path: Path, caplog: pytest.L
         assert canary[:12].encode() not in answer.encode()
     for record in caplog.records:
         assert canary[:12] not in str(record.__dict__), record
-
-
-async def test_without_access_control_the_account_codes_say_so(tmp_path: Path) -> None:
-    async with serving(tmp_path) as cluster, signed_peer(cluster.broker.port) as peer:
-        codes = [(await peer.ask(ADMIN, code)).code for code in (50, 51, 52, 53, 54)]
-        assert codes == [209, 210, 1, 211, 1]
-        assert (await peer.ask(None, RequestCode.SEND_MESSAGE_V2, send_fields("TopicX"), b"body")).code == 0
 
 
 async def test_a_broken_accounts_file_stops_the_start_with_its_line(tmp_path: Path) -> None:

@@ -231,14 +231,18 @@ async def test_a_pull_that_is_sent_again_is_refused(pair: Pair) -> None:
     pair.check()
 
 
+def change_accounts(pair: Pair, folder: Path, text: str) -> None:
+    for name, side in (("fast", pair.fast), ("plain", pair.plain)):
+        accounts_file(folder / name, text)
+        side.broker.accounts.refresh()  # type: ignore[union-attr]
+
+
 async def test_pulls_of_accounts_that_change_while_connected(pair: Pair, tmp_path: Path) -> None:
     await readable_messages(pair)
     before = pair.fast.served_fast
     changes = [('"readers=SUB"', '"readers=DENY"'), ('"orders=PUB|SUB"', '"orders=PUB"'), ("", "")]
     for number, (old, new) in enumerate(changes, 50):
-        for name, side in (("fast", pair.fast), ("plain", pair.plain)):
-            accounts_file(tmp_path / name, ACCOUNTS.replace(old, new) + f"# {number}\n")
-            side.broker.accounts.refresh()  # type: ignore[union-attr]
+        change_accounts(pair, tmp_path, ACCOUNTS.replace(old, new) + f"# {number}\n")
         await pair.receive(signed(RIGHT, pull(number)))
         pair.check()
     assert pair.fast.served_fast - before == 1
@@ -252,9 +256,7 @@ async def test_accounts_that_change_while_connected(pair: Pair, tmp_path: Path) 
         ("10.9.9.*", "127.0.0.*"), ("admin: true}", "admin: false}"), ("", ""),
     ]  # fmt: skip
     for number, (before, after) in enumerate(changes, 10):
-        for name, side in (("fast", pair.fast), ("plain", pair.plain)):
-            accounts_file(tmp_path / name, ACCOUNTS.replace(before, after) + f"# {number}\n")
-            side.broker.accounts.refresh()  # type: ignore[union-attr]
+        change_accounts(pair, tmp_path, ACCOUNTS.replace(before, after) + f"# {number}\n")
         for account in (RIGHT, ADMIN, UNKNOWN):
             await pair.receive(signed(account, request(number), stamper))
         pair.check()
@@ -284,14 +286,6 @@ async def test_cut_at_every_byte(pair: Pair) -> None:
             if pair.fast.socket.is_over or pair.plain.socket.is_over:
                 pair.connect()
     assert pair.fast.served_fast == 2
-    pair.check()
-
-
-async def test_signed_frames_that_arrive_in_pieces(pair: Pair) -> None:
-    await first_messages(pair)
-    stamper = Stamper()
-    data = b"".join([signed(RIGHT, request(number), stamper) for number in range(10, 20)])
-    await pair.receive_in_pieces(data)
     pair.check()
 
 

@@ -15,7 +15,7 @@ from appliance.settings.roles import NamesrvConfig
 from gantrymq.remoting.admin_bodies import DataVersion, RegisterBrokerBody
 from gantrymq.remoting.bodies import ClusterInfo, TopicRouteData
 from gantrymq.remoting.codes import RequestCode, ResponseCode
-from gantrymq.remoting.command import ROCKETMQ, RemotingCommand
+from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.peer import VERSION_1, Peer, connected, registration
 from tests.gantrymq.remoting.registrations import compress_registration
 from tests.waiting import Clock
@@ -73,16 +73,6 @@ async def test_taking_and_giving_write_permission_tells_how_many_topics_it_was(b
     assert (wiped.ext_fields, await perms()) == ({"wipeTopicCount": "2"}, [4, 4])
     added = await broker.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, {"brokerName": "broker-a"})
     assert (added.ext_fields, await perms()) == ({"addTopicCount": "2"}, [6, 6])
-
-
-async def test_a_binary_request_gets_a_binary_answer(namesrv: NamesrvController) -> None:
-    async with connected(namesrv.port) as peer:
-        await peer.register("10.0.0.1:10911")
-        request = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"}, serialize_type=ROCKETMQ)
-        peer.write(request.encode())
-        answer = await peer.read()
-        assert answer.serialize_type == ROCKETMQ
-        assert TopicRouteData.from_json(answer.body).broker_datas[0].master_address == "10.0.0.1:10911"
 
 
 async def test_a_broker_is_gone_as_soon_as_its_connection_closes(namesrv: NamesrvController) -> None:

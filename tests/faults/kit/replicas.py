@@ -125,7 +125,7 @@ def is_same(master: LocalCluster, slave: LocalCluster) -> bool:
     return end is not None and runtime_info(slave).get("commitLogMaxOffset") == end
 
 
-def log_of(peer: LocalCluster) -> bytes:
+def log_of(peer: Peer) -> bytes:
     files = sorted((peer.store / "commitlog").iterdir())
     return b"".join(path.read_bytes() for path in files).rstrip(b"\0")
 

@@ -23,14 +23,6 @@ def put(broker: BrokerController, count: int = 1) -> None:
         broker.store.put_message(StoreMessage("t", 0, b"m", b"", 0, 0, 0, LOCAL_HOST, LOCAL_HOST))
 
 
-def test_a_committed_offset_is_answered(broker: BrokerController) -> None:
-    assert ask(broker, UPDATE, PLACE | {"commitOffset": 7}).code == 0
-    answer = ask(broker, QUERY, PLACE)
-    assert (answer.code, answer.ext_fields) == (0, {"offset": "7"})
-    ask(broker, UPDATE, PLACE | {"commitOffset": 3})
-    assert ask(broker, QUERY, PLACE).ext_fields == {"offset": "3"}
-
-
 def test_an_offset_that_may_only_go_forward_never_writes_over_a_larger_one(broker: BrokerController) -> None:
     forward = {"onlyForward": "true"}
     for offset, there, told in ((5, "5", None), (3, "5", "5"), (5, "5", None), (8, "8", None)):
