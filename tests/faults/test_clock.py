@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
-from tests.faults.kit.books import Books, library, logged, small_files, until
+from tests.faults.kit.books import Books, clocked_by, library, logged, small_files, until
 from tests.harness import LocalCluster
 
 HOURS = ";".join(f"{hour:02d}" for hour in range(24))
@@ -26,14 +26,7 @@ class ClockedCluster(LocalCluster):
         self._clock.write_text(f"{ahead}\n")
 
     def _env(self) -> dict[str, str]:
-        return {
-            **super()._env(),
-            "LD_PRELOAD": str(self._library),
-            "FAKETIME_TIMESTAMP_FILE": str(self._clock),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "NO_FAKE_STAT": "1",
-        }
+        return super()._env() | clocked_by(self._library, self._clock)
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from appliance.process.json_file import JsonFile, StateFileError
 from store import MessageStore, MessageStoreConfig, StoreDamaged
 from store.base import cut_folder
 from store.startup import log_cut
@@ -220,21 +219,3 @@ def test_of_torn_tails_only_the_last_few_are_kept(crashed: MessageStoreConfig) -
         store.abandon()
     folders = sorted(crashed.root.parent.glob("store.torn-*"))
     assert len(folders) == log_cut.TORN_FOLDERS_MAX
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize(
-    "name", ["topics", "consumerOffset", "subscriptionGroup", "consumerFilter", "delayOffset"]
-)  # fmt: skip
-def test_of_a_damaged_state_file_the_version_before_is_used(tmp_path: Path, name: str, damage: Damage) -> None:
-    path = tmp_path / f"{name}.json"
-    file = JsonFile(path)
-    texts = [json.dumps({"table": {str(key): [version] * 50 for key in range(20)}}).encode() for version in range(2)]
-    for version, text in enumerate(texts):
-        file.write(text, version)
-    path.write_bytes(damage(path.read_bytes()))
-    assert JsonFile(path).load() == json.loads(texts[0])
-    path.with_suffix(".json.bak").write_bytes(damage(texts[0]))
-    if damage is not emptied:  # two empty files are none, as in RocketMQ
-        with pytest.raises(StateFileError, match=path.name):
-            JsonFile(path).load()

@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 
 from appliance.bench import rpc
-from store import MessageStore
 from tests.faults.kit import traffic
 from tests.faults.kit.ledger import Ledger
 from tests.faults.kit.senders import Senders
 from tests.faults.kit.traffic import Acknowledged, crash_config
 from tests.faults.kit.writer import heard
 from tests.harness import LocalCluster
+from tests.store.conftest import opened
 from tests.store.golden import queue_units
 
 PROJECT = Path(__file__).parents[2]
@@ -59,9 +59,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, rounds: i
         for number in range(first, min(first + traffic.ROUNDS_PER_FOLDER, rounds)):
             mode = chance.choice(["SYNC_FLUSH", "ASYNC_FLUSH"])
             latest = write_until_killed(folder, number, mode, chance)
-            store = MessageStore(crash_config(folder))
-            store.load()
-            store.start()
+            store = opened(crash_config(folder))
             ledger.check(store, latest)
             ends = Counter(ENDS.get(each.queue_offset, "stored") for each in latest)
             lost_ends += ledger.ends_lost
@@ -71,9 +69,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, rounds: i
                 store.close()
             else:
                 store.abandon()
-        store = MessageStore(crash_config(folder))
-        store.load()
-        store.start()
+        store = opened(crash_config(folder))
         ledger.check_all(store)
         store.close()
         check_files(folder, ledger.acknowledged)
@@ -114,9 +110,7 @@ def test_a_killed_broker_loses_nothing_it_acknowledged(tmp_path: Path, rounds: i
             senders = Senders(cluster, f"s{number}", chance)
             asyncio.run(senders.run(chance.random() / 2))
         print(f"round {number}: {properties['flushDiskType']}, {len(senders.acknowledged)} acknowledged")
-        store = MessageStore(crash_config(tmp_path / "store"))
-        store.load()
-        store.start()
+        store = opened(crash_config(tmp_path / "store"))
         ledger.check(store, senders.acknowledged)
         if chance.random() < 0.5:
             store.close()

@@ -21,7 +21,7 @@ from store.upkeep.disk_share import NOTES_NAME
 from tests.any_disk import ROCKETMQS_MARKS
 from tests.faults.kit.small_disk import SmallDisk, small_disk
 from tests.harness import serving
-from tests.store.conftest import message, read_all, small_config
+from tests.store.conftest import message, opened, read_all, small_config
 from tests.waiting import until
 
 OK = PutMessageStatus.PUT_OK
@@ -58,9 +58,7 @@ def config_at(root: Path, **settings: Any) -> MessageStoreConfig:
 
 @contextlib.asynccontextmanager
 async def running(config: MessageStoreConfig) -> AsyncIterator[MessageStore]:
-    store = MessageStore(config)
-    store.load()
-    store.start()
+    store = opened(config)
     task = asyncio.create_task(store.run())
     try:
         yield store

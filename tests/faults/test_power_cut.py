@@ -16,7 +16,7 @@ from store.upkeep import flush
 from tests.faults.kit.disk import Disk, settings_of
 from tests.faults.kit.ledger import Ledger
 from tests.faults.kit.traffic import Acknowledged, Traffic, crash_config
-from tests.store.conftest import message
+from tests.store.conftest import message, opened
 
 CUTS_PER_FOLDER = 6
 LIVES_MAX = 3
@@ -52,7 +52,7 @@ class Life:
         self._cut()
 
     async def _run_store(self, name: str) -> None:
-        store = self._store = MessageStore(self._config)
+        store = self._store = MessageStore(self._config)  # known before it is opened: the power may go then
         store.load()
         store.start()
         running = asyncio.create_task(store.run())
@@ -129,9 +129,7 @@ def test_what_was_flushed_survives_a_power_cut(
 
 def check(folder: Path, chance: random.Random, owed: list[Acknowledged]) -> None:
     """A copy of what the cut left opens, is consistent, and has all that is owed."""
-    store = MessageStore(crash_config(folder, **settings_of("ASYNC_FLUSH")))
-    store.load()
-    store.start()
+    store = opened(crash_config(folder, **settings_of("ASYNC_FLUSH")))
     Ledger(chance).check(store, owed)
     store.close()
 
@@ -145,9 +143,7 @@ def test_a_start_after_a_kill_calls_nothing_flushed_before_the_disk_has_it(
     claims: list[tuple[int, Path]] = []
     with monkeypatch.context() as patch:
         disk = Disk(folder, chance, patch)
-        killed = MessageStore(crash_config(folder))
-        killed.load()
-        killed.start()
+        killed = opened(crash_config(folder))
         for number in range(260):  # two files of the log and some of a third
             assert killed.put_message(message(bytes(1000), keys=str(number))).status is PutMessageStatus.PUT_OK
             if number == 130:

@@ -13,11 +13,11 @@ import pytest
 from appliance.settings.loader import load_broker_config
 from gantrymq import Message, Producer, SendStatus
 from gantrymq.errors import GantryError
-from store import MessageStore
 from tests.appliance_process import RunningAppliance
 from tests.conftest import time_limit
 from tests.faults.conftest import USUAL_ROUNDS
 from tests.faults.kit.ledger import messages
+from tests.store.conftest import opened
 
 PATIENCE_S = 60.0
 TOLD_WITHIN_S = 2.0
@@ -99,9 +99,7 @@ async def test_a_store_that_is_cut_short_under_a_broker_is_named_and_comes_back(
                 file.truncate(size)
             await sends_again(producer)
         config = load_broker_config(store.parent / "broker.properties")[1]
-    reopened = MessageStore(config)
-    reopened.load()
-    reopened.start()
+    reopened = opened(config)
     found = sum(len(list(messages(reopened, "Suspended", queue, 0))) for queue in reopened.queue_ids("Suspended"))
     reopened.close()
     assert found >= 21, "what was acknowledged before is there, and what came after"

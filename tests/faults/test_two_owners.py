@@ -14,6 +14,7 @@ from tests.faults.kit.ledger import Ledger
 from tests.faults.kit.traffic import Acknowledged, Traffic, crash_config
 from tests.peers import ApachePeer
 from tests.peers.fixtures import make_apache_peer
+from tests.store.conftest import opened
 
 FILES = {
     "mappedFileSizeCommitLog": str(1 << 17),
@@ -35,9 +36,7 @@ def test_a_folder_that_apaches_broker_has_open_is_refused(tmp_path: Path) -> Non
 
 def test_apaches_broker_does_not_start_in_a_folder_that_is_open_here(tmp_path: Path) -> None:
     peer = make_apache_peer(tmp_path / "apache", broker_properties=FILES)
-    store = MessageStore(crash_config(peer.store))
-    store.load()
-    store.start()
+    store = opened(crash_config(peer.store))
     stored: list[Acknowledged] = []
     traffic = Traffic(store, random.Random(1), "here", stored.extend)
     stored += [each for number in range(50) for each in traffic.put([f"here.{number}"])[0]]
@@ -49,9 +48,7 @@ def test_apaches_broker_does_not_start_in_a_folder_that_is_open_here(tmp_path: P
         peer.stop()
     stored += [each for number in range(50, 100) for each in traffic.put([f"here.{number}"])[0]]
     store.close()
-    again = MessageStore(crash_config(peer.store))
-    again.load()
-    again.start()
+    again = opened(crash_config(peer.store))
     Ledger(random.Random(1)).check(again, stored)
     again.close()
 

@@ -64,9 +64,9 @@ def store(open_store: OpenStore, tmp_path: Path) -> MessageStore:
     return open_store(small_config(tmp_path))
 
 
-def opened(config: MessageStoreConfig) -> MessageStore:
-    """A store on the real clock; whoever opens it closes it."""
-    store = MessageStore(config)
+def opened(config: MessageStoreConfig, **clocks: Callable[[], float]) -> MessageStore:
+    """A store on the real clock, or on those; whoever opens it closes it."""
+    store = MessageStore(config, **clocks)
     store.load()
     store.start()
     return store

@@ -9,8 +9,7 @@ import pytest
 
 from appliance.__main__ import main
 from appliance.broker.epochs.standing import Standing
-from store import MessageStore
-from tests.store.conftest import message, small_config
+from tests.store.conftest import message, opened, small_config
 from tests.store.golden import unpack
 from tests.store.inspect.conftest import log_file, overwrite, snapshot
 
@@ -157,9 +156,7 @@ def test_a_commit_log_in_several_folders_is_read_and_repaired_whole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
     logs = [tmp_path / "disk1", tmp_path / "disk2", tmp_path / "old"]
-    store = MessageStore(small_config(tmp_path / "store", commit_log=Path(",".join(map(str, logs)))))
-    store.load()
-    store.start()
+    store = opened(small_config(tmp_path / "store", commit_log=Path(",".join(map(str, logs)))))
     for number in range(30):
         store.put_message(message(b"%d" % number + bytes(30_000)))
     store.close()

@@ -73,7 +73,7 @@ def test_a_mirrored_file_whose_copy_fails_is_written_all_the_same(tmp_path: Path
     assert file.load() == {"a": 1}
 
 
-@pytest.mark.parametrize("damage", [b"", b" \n", b'{"a":', b"\xff\xfe", b"[1]", None])
+@pytest.mark.parametrize("damage", [b"", b" \n", b'{"a":', b'{"a"' + bytes(99), b"\xff\xfe", b"[1]", None])
 def test_the_backup_stands_in_for_a_damaged_or_absent_file(file: JsonFile, damage: bytes | None) -> None:
     file.write(b'{"a":1}', 1)
     file.write(b'{"a":2}', 2)

@@ -14,7 +14,7 @@ from pathlib import Path
 from appliance.bench.gantry_peer import CHECKOUT
 from tests.faults.failover.loop_disk import LoopDisk, loop_disk
 from tests.faults.failover.recorded import holders
-from tests.faults.kit.books import library
+from tests.faults.kit.books import clocked_by, library
 from tests.faults.kit.network import Network, network
 from tests.faults.kit.nodes import BROKERS, NAMES, Node
 from tests.faults.kit.replicas import SYNC, is_master, is_on_record, settled, takes_messages
@@ -136,13 +136,7 @@ def _clocks(folder: Path, brokers: list[Node]) -> dict[str, Path]:
     for node in brokers:
         clocks[node.node] = folder / f"{node.node}.clock"
         clocks[node.node].write_text("+0\n")
-        node.environment |= {
-            "LD_PRELOAD": str(found),
-            "FAKETIME_TIMESTAMP_FILE": str(clocks[node.node]),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "NO_FAKE_STAT": "1",
-        }
+        node.environment |= clocked_by(found, clocks[node.node])
     return clocks
 
 

@@ -17,8 +17,7 @@ from gantrymq.client.admin.client import AdminClient
 from gantrymq.errors import GantryError, ResponseError
 from gantrymq.message import record
 from gantrymq.remoting.admin_bodies import TopicConfig
-from store import MessageStore
-from tests.store.conftest import read_all
+from tests.store.conftest import opened, read_all
 
 TOPIC = "Faults"
 PATIENCE_S = 240.0  # a bound for what hangs
@@ -109,9 +108,7 @@ class Books:
 
 def stored_numbers(peer: Peer) -> list[int]:
     _, config, _ = load_broker_config(peer.home / "broker.properties")
-    store = MessageStore(config)
-    store.load()
-    store.start()
+    store = opened(config)
     try:
         return [int(record.decode_record(raw).body[:8]) for raw in read_all(store, TOPIC)]
     finally:
@@ -141,3 +138,14 @@ def small_files(**more: str) -> dict[str, str]:
 def library(pattern: str) -> Path | None:
     """A shared library of a Debian package, whatever the machine's architecture is called."""
     return next(iter(sorted(Path("/usr/lib").glob(pattern))), None)
+
+
+def clocked_by(faketime: Path, clock: Path) -> dict[str, str]:
+    """The environment of a process that takes its time of day from a file; the time that has passed is the real one."""
+    return {
+        "LD_PRELOAD": str(faketime),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "NO_FAKE_STAT": "1",
+    }

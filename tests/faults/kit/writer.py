@@ -13,8 +13,8 @@ import random
 import sys
 from pathlib import Path
 
-from store import MessageStore
 from tests.faults.kit.traffic import Acknowledged, Traffic, crash_config
+from tests.store.conftest import opened
 
 
 def say(stored: list[Acknowledged]) -> None:
@@ -31,9 +31,7 @@ def heard(output: bytes) -> list[Acknowledged]:
 
 
 async def write(folder: Path, seed: int, flush_disk_type: str) -> None:
-    store = MessageStore(crash_config(folder, flush_disk_type=flush_disk_type))
-    store.load()
-    store.start()
+    store = opened(crash_config(folder, flush_disk_type=flush_disk_type))
     async with asyncio.TaskGroup() as group:
         group.create_task(store.run())
         group.create_task(Traffic(store, random.Random(seed), f"s{seed}", say).run())

@@ -20,8 +20,9 @@ from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from store import MessageStore, MessageStoreConfig, PutMessageStatus, StoreBatch, StoreMessage
+from store import MessageStoreConfig, PutMessageStatus, StoreBatch, StoreMessage
 from tests.interop.stores.one_store import LOG_FILE_BYTES, OneStore, split
+from tests.store.conftest import opened
 from tests.store.golden import commit_log_records
 
 pytestmark = pytest.mark.slow
@@ -54,9 +55,7 @@ def fill(folder: Path, chance: random.Random) -> None:
         root=folder, commit_log_file_bytes=LOG_FILE_BYTES, consume_queue_file_bytes=6_000_000, index_slots=100,
         index_entries=400,
     )  # fmt: skip
-    store = MessageStore(config, clock=Clock(chance))
-    store.load()
-    store.start()
+    store = opened(config, clock=Clock(chance))
     for number in range(MESSAGES):
         queue_id = chance.choice((0, 0, 0, 1, 1, 2))
         body = chance.randbytes(chance.choice((0, 20, 900, 3000, 30_000)))

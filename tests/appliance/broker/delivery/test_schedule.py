@@ -25,6 +25,7 @@ from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 from tests.conftest import time_limit
 from tests.harness import SMALL_STORE
+from tests.store.conftest import opened
 from tests.waiting import WITHIN_S, Clock, standstill, until
 
 GOLDEN = Path(__file__).parents[1] / "golden_config" / "delayOffset.json"
@@ -45,9 +46,7 @@ def store(tmp_path: Path, clock: Clock) -> Iterator[MessageStore]:
 
 @contextlib.contextmanager
 def store_at(root: Path, clock: Callable[[], float]) -> Iterator[MessageStore]:
-    store = MessageStore(MessageStoreConfig(root=root, **SMALL_STORE), clock=clock)
-    store.load()
-    store.start()
+    store = opened(MessageStoreConfig(root=root, **SMALL_STORE), clock=clock)
     yield store
     store.close()
 

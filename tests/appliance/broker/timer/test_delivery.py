@@ -16,6 +16,7 @@ from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageStatus, StoreMessage
 from store.message_store import MessageStore
 from tests.harness import SMALL_STORE
+from tests.store.conftest import opened
 
 HOST = encode_host("127.0.0.1", 10911)
 DUE_MS = 1_800_000_000_000
@@ -23,9 +24,7 @@ DUE_MS = 1_800_000_000_000
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[MessageStore]:
-    store = MessageStore(MessageStoreConfig(root=tmp_path / "store", **SMALL_STORE))
-    store.load()
-    store.start()
+    store = opened(MessageStoreConfig(root=tmp_path / "store", **SMALL_STORE))
     yield store
     store.close()
 

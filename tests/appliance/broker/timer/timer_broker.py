@@ -15,8 +15,8 @@ from gantrymq.message.recall_handle import RecallHandle
 from gantrymq.message.record import decode_records
 from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageResult, PutMessageStatus, StoreMessage
-from store.message_store import MessageStore
 from tests.harness import SMALL_STORE
+from tests.store.conftest import opened
 from tests.waiting import Clock
 
 HOST = encode_host("127.0.0.1", 10911)
@@ -34,9 +34,7 @@ class Broker:
         self.start()
 
     def start(self) -> None:
-        self.store = MessageStore(self.config, clock=self.clock)
-        self.store.load()
-        self.store.start()
+        self.store = opened(self.config, clock=self.clock)
         self.timer = TimerService(self.store, self.root / "timer", clock=self.clock)
         self.timer.load()
 

@@ -18,8 +18,8 @@ from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.codes import ResponseCode
 from store.base.config import MessageStoreConfig
 from store.base.results import PutMessageStatus, StoreMessage
-from store.message_store import MessageStore
 from tests.harness import SMALL_STORE, serving
+from tests.store.conftest import opened
 
 HOST = encode_host("127.0.0.1", 10911)
 
@@ -29,9 +29,7 @@ class Kept:
 
     def __init__(self, root: Path) -> None:
         self.topics = TopicConfigManager(root / "topics.json", BrokerConfig())
-        self.store = MessageStore(MessageStoreConfig(root=root / "store", **SMALL_STORE))
-        self.store.load()
-        self.store.start()
+        self.store = opened(MessageStoreConfig(root=root / "store", **SMALL_STORE))
         self.book = TopicFigureBook(self.store, self.topics)
         self.sizes: dict[str, int] = {}
 

@@ -17,9 +17,9 @@ from gantrymq.message.ids import encode_host
 from gantrymq.remoting.admin_bodies import TopicConfig
 from store.base.config import MessageStoreConfig
 from store.base.results import GetMessageStatus, PutMessageStatus, StoreMessage
-from store.message_store import MessageStore
 from store.upkeep.steady_clock import SteadyClock
 from tests.harness import SMALL_STORE, serving
+from tests.store.conftest import opened
 from tests.waiting import until
 
 HOST = encode_host("127.0.0.1", 10911)
@@ -47,9 +47,7 @@ class Kept:
         self.start()
 
     def start(self) -> None:
-        self.store = MessageStore(MessageStoreConfig(root=self.root / "store", **SMALL_STORE), clock=self.clock)
-        self.store.load()
-        self.store.start()
+        self.store = opened(MessageStoreConfig(root=self.root / "store", **SMALL_STORE), clock=self.clock)
         self.retention = TopicRetention(self.store, self.topics, clock=self.clock.steady())
 
     def topic(self, name: str, **attributes: str) -> None:

@@ -15,10 +15,11 @@ from gantrymq.message import properties as keys
 from gantrymq.message.record import RecordFields, decode_record, encode_fields, split_record
 from gantrymq.remoting.codes import RequestCode
 from gantrymq.remoting.command import RemotingCommand
-from store import MessageStore, MessageStoreConfig, StoreMessage
+from store import MessageStoreConfig, StoreMessage
 from tests.any_disk import ANY_DISK
 from tests.appliance.broker.transaction.parties import HALF, OP
 from tests.gantrymq.remoting.golden import captured
+from tests.store.conftest import opened
 from tests.store.golden import commit_log_records, unpack
 from tests.waiting import Clock
 
@@ -39,9 +40,7 @@ class Again:
         self.clock, self.op_clock = LogClock(0.0), LogClock(0.0)
         files = {"commit_log_file_bytes": 1 << 20, "index_slots": 100, "index_entries": 400}
         config = MessageStoreConfig(root=root, **files, **ANY_DISK)
-        self.store = MessageStore(config, clock=self.clock)
-        self.store.load()
-        self.store.start()
+        self.store = opened(config, clock=self.clock)
         self.transactions = TransactionService(self.store, EndedHalves(), b"", clock=self.op_clock)
         self.made: list[str] = []
 
