@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dashboard.cluster.errors import GroupNotFound
 from dashboard.cluster.gateway import Gateway
@@ -37,6 +37,8 @@ async def group_view(gateway: Gateway, name: str) -> GroupView:
     """Ask for all of it. Raises GroupNotFound, BrokerUnreachable."""
     detail = await gateway.groups.get(name)
     row = await _row(gateway, name)
+    if row.group.is_broadcasting:  # also while it has no members, which a look at the brokers alone can't tell
+        detail = replace(detail, is_broadcasting=True, queues=())
     loads = loads_of(detail)
     return GroupView(detail, row, loads, lag_checks(detail, row.group, loads))
 

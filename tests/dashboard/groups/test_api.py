@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dashboard.cluster.gateway import Gateway
+from dashboard.groups.group_cache import group_book
 from dashboard.live.sampler import Sampler
 from dashboard.models.management import Role, User
 from gantrymq import MessageModel
@@ -90,6 +91,17 @@ async def test_no_lag_is_made_up_for_a_group_that_broadcasts(
             args = ("rest-casting",) if verb == "lag" else ()
             ran = await asyncio.to_thread(run_gantry, capsys, "admin", "-n", gateway.namesrv, "groups", verb, *args)
             assert ran.code == 0 and words in ran.out, ran
+
+    async def is_alone() -> bool:
+        await group_book.look_round(gateway)
+        return bool((await api.call("get", "/groups?q=rest-casting"))[1]["items"][0]["members"] == 0)
+
+    await waited_for(is_alone)
+    _, whole = await api.call("get", "/groups/rest-casting")
+    assert (whole["lag"], whole["queues"], whole["trend"]["state"]) == (None, [], "broadcasting")
+    await browser.post("/preferences/language", {"language": "en", "back": "/"})
+    page = (await browser.get("/group/rest-casting")).content.decode()
+    assert "The group has no members." in page and "offsets are kept" not in page and "Lag, time" not in page
 
 
 def quarrel() -> ConsumerConnection:
