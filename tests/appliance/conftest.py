@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
+from appliance.register import etcd as client
 from tests.appliance.code_scene import Scene, open_scene
 from tests.servers.etcd import EtcdMember, etcd
+from tests.waiting import WITHIN_S
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -22,3 +24,10 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
 def member(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdMember]:
     with etcd(tmp_path_factory.mktemp("etcd")) as (member,):
         yield member
+
+
+@pytest.fixture
+def patient_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of etcd that wait: else it is not known after 0.7 s without a core whether a change was made."""
+    monkeypatch.setattr(client, "TRY_S", 10.0)
+    monkeypatch.setitem(client.EtcdClient.__init__.__kwdefaults__, "deadline_s", WITHIN_S)

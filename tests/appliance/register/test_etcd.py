@@ -22,7 +22,7 @@ PREFIX = "/test/"
 
 
 @pytest.fixture
-async def client(member: EtcdMember) -> AsyncIterator[EtcdClient]:
+async def client(member: EtcdMember, patient_clients: None) -> AsyncIterator[EtcdClient]:
     client = EtcdClient(endpoints_of(member.url))
     yield client
     await client.change([], {}, [PREFIX])
@@ -94,6 +94,7 @@ async def test_after_a_change_without_an_answer_the_next_call_asks_another_membe
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("patient_clients")
 async def test_a_member_that_is_gone_is_passed_over_also_by_a_transaction(tmp_path: Path) -> None:
     with etcd(tmp_path, members=3) as members:
         endpoints = endpoints_of(urls_of(members))
@@ -110,6 +111,7 @@ async def test_without_any_member_the_error_names_them() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("patient_clients")
 async def test_a_user_signs_in_and_again_when_the_rights_have_changed(tmp_path: Path) -> None:
     with etcd(tmp_path) as (member,):
         await require_user(member, "gantry", "s3cret")
@@ -125,6 +127,7 @@ async def test_a_user_signs_in_and_again_when_the_rights_have_changed(tmp_path: 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("patient_clients")
 async def test_tls_is_spoken_to_a_member_that_the_authority_signed(tmp_path: Path) -> None:
     folder = authority()
     ca_file, certificate = str(folder / "ca.pem"), (folder / "server.pem", folder / "server.key")

@@ -21,6 +21,7 @@ from appliance.register.term import IN_SYNC, Term, View
 from tests.appliance.register.wrong_registers import AnyGroup, Forgetful
 from tests.servers.etcd import EtcdMember
 
+pytestmark = pytest.mark.usefixtures("patient_clients")
 NAMES = count()
 ONE, TWO = "127.0.0.1:1", "127.0.0.1:2"
 

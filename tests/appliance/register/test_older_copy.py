@@ -13,6 +13,7 @@ from appliance.register.register import LogShortened, Register
 from appliance.register.term import IN_SYNC, Term
 from tests.servers.etcd import EtcdMember
 
+pytestmark = pytest.mark.usefixtures("patient_clients")
 NAMES = count()
 ONE, TWO = "127.0.0.1:1", "127.0.0.1:2"
 END = 490  # of the copy

@@ -20,6 +20,7 @@ from appliance.register.term import IN_SYNC, Term
 from tests.servers.etcd import EtcdMember
 from tests.waiting import Clock
 
+pytestmark = pytest.mark.usefixtures("patient_clients")
 NAMES = count()
 ONE, TWO = "127.0.0.1:1", "127.0.0.1:2"
 BEFORE, AFTER = "boot/ns/17/5/first", "boot/ns/18/9/second"

@@ -16,6 +16,7 @@ from appliance.register.register import HISTORY_MAX, Refused, Register, TakenBac
 from appliance.register.term import IN_SYNC, LOCAL, Term, View
 from tests.servers.etcd import EtcdMember, etcd
 
+pytestmark = pytest.mark.usefixtures("patient_clients")
 NAMES = count()
 ONE, TWO, THREE = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"
 

@@ -19,7 +19,7 @@ KEY, FILLER = "/test/a", b"x" * 20_000
 
 
 @pytest.fixture
-async def client(member: EtcdMember) -> AsyncIterator[EtcdClient]:
+async def client(member: EtcdMember, patient_clients: None) -> AsyncIterator[EtcdClient]:
     client = EtcdClient(endpoints_of(member.url))
     yield client
     await client.change([], {}, [KEY])
@@ -32,6 +32,7 @@ async def fill(client: EtcdClient) -> None:
             await client.change([], {KEY: FILLER})
 
 
+@pytest.mark.usefixtures("patient_clients")
 async def test_an_etcd_that_is_full_is_told_until_it_has_room_and_its_alarm_is_disarmed(tmp_path: Path) -> None:
     with etcd(tmp_path) as members:
         (member,) = members

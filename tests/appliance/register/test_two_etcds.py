@@ -14,6 +14,7 @@ from appliance.register.register import CLUSTER, Refused, Register
 from appliance.register.term import View
 from tests.servers.etcd import etcd
 
+pytestmark = pytest.mark.usefixtures("patient_clients")
 ONE = "127.0.0.1:1"
 SWITCH = Switch("x", 2, True, 0, 1, 2)
 FIGURES = Figures(ONE, "boot", 1, 9, 9, is_healthy=True)

@@ -17,6 +17,7 @@ from appliance.register.term import IN_SYNC
 from appliance.supervisor.witness import broker_died
 from tests.servers.etcd import EtcdMember
 
+pytestmark = pytest.mark.usefixtures("patient_clients")
 NAMES = count()
 ONE, TWO = "127.0.0.1:1", "127.0.0.1:2"
 

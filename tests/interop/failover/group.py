@@ -17,7 +17,7 @@ from tests.faults.kit.nodes import BROKERS, Node
 from tests.faults.kit.replicas import SYNC, Replica, is_on_record, make_topic, settled
 from tests.harness import LocalCluster
 from tests.interop.failover.gaps import routed_s
-from tests.waiting import wait_until
+from tests.waiting import WITHIN_S, wait_until
 
 QUEUES = 4
 
@@ -67,7 +67,9 @@ class Group:
         self.first = self._master()
         self.first.broker_name = "a"
         self._name_servers = name_servers
-        self._register = Register(EtcdClient(endpoints_of(url)), CLUSTER_NAME, self.first.broker_name)
+        self._register = Register(
+            EtcdClient(endpoints_of(url), deadline_s=WITHIN_S), CLUSTER_NAME, self.first.broker_name
+        )
         self.members: list[LocalCluster] = [self.first]
         self._other: LocalCluster | None = None
         self._stack = contextlib.ExitStack()
