@@ -22,7 +22,7 @@ from appliance.own_files import ROOT
 from gantrymq import Message, SyncProducer
 from tests.appliance_process import RunningAppliance
 from tests.conftest import time_limit
-from tests.waiting import wait_until
+from tests.waiting import WITHIN_S, wait_until
 
 HANG_S = 2.0
 HOGS = 6  # processes that want a core, for two
@@ -64,7 +64,7 @@ class Sending:
         assert not self._thread.is_alive()
 
     def _send(self) -> None:
-        with SyncProducer(self._namesrv, retries=0) as producer:
+        with SyncProducer(self._namesrv, delivery_timeout_s=WITHIN_S) as producer:  # a starved broker asks to wait
             while not self._enough.is_set():
                 try:
                     status = producer.send(Message("guarded", b"load")).status.name

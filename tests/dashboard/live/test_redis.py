@@ -70,7 +70,7 @@ def is_live(visitor: Visitor) -> bool:
 
 
 def test_tabs_get_their_frames_over_redis(administrator: Visitor) -> None:
-    assert is_live(administrator)
+    wait_until(lambda: is_live(administrator))
 
 
 def now(visitor: Visitor) -> str:

@@ -205,9 +205,9 @@ async def test_what_no_consumer_polled_has_no_lease(peer: Peer, name: str) -> No
 
 async def test_a_lease_is_renewed_while_the_message_is_worked_on(peer: Peer, name: str, producer: Producer) -> None:
     await producer.send(Message(name, b"slow"))
-    async with consumer_of(peer, name, invisible_s=2.0) as one, consumer_of(peer, name) as two:
+    async with consumer_of(peer, name, invisible_s=6.0) as one, consumer_of(peer, name) as two:
         (message,) = await polled(one, 1)
-        assert await two.poll(5.0) == []  # longer than the lease
+        assert await two.poll(8.0) == []  # longer than the lease
         await one.ack(message)
         assert await two.poll(0.1) == []
 
@@ -359,7 +359,7 @@ async def test_messages_come_from_all_brokers_as_one_is_killed(
                 await admin.topics.create_at(broker.broker_address, TopicConfig(topic, 2, 2))
     async with Producer(one.namesrv_address) as producer:
         consumer = PopConsumer(
-            one.namesrv_address, group="g", consume_from=ConsumeFrom.FIRST_OFFSET, batch_size=4, invisible_s=20.0
+            one.namesrv_address, group="g", consume_from=ConsumeFrom.FIRST_OFFSET, batch_size=4, invisible_s=3600.0
         )
         consumer.subscribe("jobs")
         consumer.subscribe("more")
