@@ -104,7 +104,7 @@ async def test_what_is_not_built_is_unimplemented(cluster: ProxyCluster) -> None
 
 async def test_a_delayed_message_is_recalled(cluster: ProxyCluster) -> None:
     await make_topic(cluster, message_type="DELAY")
-    due_ms = int(time.time() * 1000) + 5000
+    due_ms = int(time.time() * 1000) + 10_000
     at = {"seconds": due_ms // 1000, "nanos": due_ms % 1000 * 1_000_000}
     entries = []
     for body in (b"recalled", b"stays"):
@@ -169,7 +169,8 @@ async def test_a_message_for_a_time_comes_then(cluster: ProxyCluster) -> None:
     at = int(time.time()) + 2
     message = cluster.client.message("orders", delivery_timestamp={"seconds": at}, message_type=3)
     assert (await cluster.client.call("SendMessage", messages=[message])).status.code == pb.Code.OK
-    assert await stored(cluster) == []
+    early = await stored(cluster)
+    assert early == [] or time.time() >= at - 1
 
     async def came() -> bool:
         return bool(await stored(cluster))
