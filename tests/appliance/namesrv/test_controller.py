@@ -18,7 +18,7 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.peer import VERSION_1, Peer, connected, registration
 from tests.gantrymq.remoting.registrations import compress_registration
-from tests.waiting import Clock
+from tests.waiting import WITHIN_S, Clock
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ async def test_a_broker_is_gone_as_soon_as_its_connection_closes(namesrv: Namesr
         async with connected(namesrv.port) as broker:
             await broker.register("10.0.0.1:10911")
             assert (await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})).code == ResponseCode.SUCCESS
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while (answer := await client.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": "T"})).code == 0:
                 await asyncio.sleep(0.01)
         assert answer.code == ResponseCode.TOPIC_NOT_EXIST
@@ -222,7 +222,7 @@ async def test_a_broker_whose_connection_is_lost_during_a_large_registration_is_
             ext_fields, body = registration("10.0.0.1:10911", topics=MANY)
             broker.write(RemotingCommand.request(RequestCode.REGISTER_BROKER, ext_fields, body).encode())
         await other.register("10.0.0.2:10911", name="broker-b", topics=("Other", *MANY))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while list(namesrv.routes.cluster_info().broker_addr_table) != ["broker-b"]:
                 await asyncio.sleep(0.01)
         route = namesrv.routes.pickup_topic_route("Topic7")
