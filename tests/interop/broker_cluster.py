@@ -15,7 +15,7 @@ from gantrymq.errors import GantryError
 from gantrymq.remoting.admin_bodies import TopicConfig
 from tests.certificates import authority, trusting
 from tests.harness import LocalCluster
-from tests.peers.fixtures import make_apache_peer
+from tests.peers.fixtures import PATIENT, make_apache_peer
 from tests.waiting import WITHIN_S
 
 PEER = os.environ.get("GANTRY_INTEROP_PEER", "gantry")
@@ -66,7 +66,7 @@ class BrokerCluster:
         self.tls = trusting() if tls else None
         self.has_accounts = acl
         self._home = home
-        settings = {**FLOW_PROPERTIES, **(properties or {}), **(_tls_properties() if tls else {})}
+        settings = {**PATIENT, **FLOW_PROPERTIES, **(properties or {}), **(_tls_properties() if tls else {})}
         self.peers = {name: self._member(name, settings) for name in self.names}
 
     # -- where and who ------------------------------------------------------------------------------------------------

@@ -118,7 +118,9 @@ class Group:
 
     def _put_on_record(self) -> None:
         command = [sys.executable, "-m", "appliance", "admin", "-n", self.name_server, "ha", "init", "a"]
-        subprocess.run([*command, "--accept-unknown", "--yes"], check=True, capture_output=True)
+        command += ["--accept-unknown", "--yes"]
+        # A starved member may answer too late for the first time.
+        wait_until(lambda: subprocess.run(command, check=False, capture_output=True).returncode == 0)
 
         def have_joined() -> bool:
             term = asyncio.run(self._register.view()).term

@@ -16,7 +16,7 @@ from appliance.bench.apache_peer import ApachePeer
 from gantrymq import SyncAdminClient
 from gantrymq.client.admin.succession import Changed
 from gantrymq.errors import ConfigError, GantryError
-from tests.faults.kit.replicas import FILES, TOPIC, log_of, runtime_info
+from tests.faults.kit.replicas import FILES, TOPIC, figures, log_of, runtime_info
 from tests.faults.replication.history import Answer, check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -69,7 +69,7 @@ def promote(slave: LocalCluster, **accepted: bool) -> Changed:
 def fence(master: ApachePeer, slave: LocalCluster) -> None:
     set_role(master, "SLAVE")
     wait_for(lambda: int(runtime_info(slave).get("slaveApacheEnd", "-1")) > 0, "the slave knows where the log ends")
-    info = runtime_info(slave)
+    info = figures(slave)
     assert info["slaveApacheEnd"] == info["commitLogMaxOffset"]
 
 
@@ -93,7 +93,7 @@ def test_a_fenced_master_hands_over_with_every_acknowledged_message(
         master.stop_broker()
         changed = promote(slave)
         assert (changed.epoch, changed.address) == (1, slave.broker_address)
-        assert runtime_info(slave)["brokerRole"] == role, "as the master was before the fence"
+        assert figures(slave)["brokerRole"] == role, "as the master was before the fence"
         serving, unknown = slave.broker_address, recorder.count(Answer.UNKNOWN)
         wait_for(lambda: recorder.count(Answer.UNKNOWN) > unknown, "it stores, and has no slave yet")
     before, after = log_of(master), log_of(slave)
@@ -112,7 +112,7 @@ def killed(master: ApachePeer, slave: LocalCluster) -> None:
 def fenced_for_a_moment(master: ApachePeer, slave: LocalCluster) -> None:
     fence(master, slave)
     set_role(master, "ASYNC_MASTER")
-    wait_for(lambda: runtime_info(slave)["slaveApacheEnd"] == "-1", "the slave knows that it is no end")
+    wait_for(lambda: figures(slave)["slaveApacheEnd"] == "-1", "the slave knows that it is no end")
     master.stop_broker()
 
 
@@ -129,7 +129,7 @@ def test_a_master_that_was_not_fenced_to_the_end_leaves_it_to_a_person(
         end(master, slave)
     with pytest.raises(ConfigError, match="has not seen where the log of its Apache master ends"):
         promote(slave)
-    assert runtime_info(slave)["epochHighest"] == "0"
+    assert figures(slave)["epochHighest"] == "0"
     assert promote(slave, accept_unknown=True).epoch == 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bench.peer import PeerError
-from tests.faults.kit.replicas import FILES, TOPIC, Replica, is_same, promote, runtime_info
+from tests.faults.kit.replicas import FILES, TOPIC, Replica, figures, is_same, promote, runtime_info
 from tests.faults.replication.history import check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -91,4 +91,4 @@ def test_a_promoted_slave_whose_records_are_of_before_loses_nothing_to_the_maste
     wait_until(lambda: runtime_info(slave).get("slaveState") not in (None, "connecting", "comparing logs"))
     log = read_log(slave.broker_address, slave.store)
     assert check([*recorder.sends, *later.sends], [log], slave.broker_address) == []
-    assert runtime_info(slave)["slaveState"] == "ahead of the master"
+    assert figures(slave)["slaveState"] == "ahead of the master"
