@@ -77,17 +77,18 @@ async def test_a_disk_that_takes_no_more_is_told_and_everything_acknowledged_is_
     with cluster_at(tmp_path / "cluster", flushDiskType="SYNC_FLUSH") as cluster:
         async with Books(cluster) as books:
             await books.send(20)
+            known = len(books.acknowledged)
             with injected(cluster.broker.pid, SYNCS, "error=EIO", tmp_path / "strace.log"):
                 await books.send(3)
                 await told(books, "the disk did not take the commit log ([Errno 5] Input/output error)")
             await books.send(3)  # what the kernel has dropped nobody knows: only a restart helps
-            assert len(books.acknowledged) == 20
+            assert len(books.acknowledged) == known > 0
             assert "did not take the commit log" in books.refused[-1] and "until a restart" in books.refused[-1]
             assert logged(cluster, "sync_error")
             cluster.stop_broker()
             cluster.start_broker()
             await books.go_on()
-            assert len(books.acknowledged) == 21
+            assert len(books.acknowledged) == known + 1
         cluster.stop_broker()
         books.check()
 

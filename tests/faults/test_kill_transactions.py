@@ -29,10 +29,10 @@ from tests.faults.kit.ledger import Ledger
 from tests.faults.kit.senders import PATIENCE_S, Senders
 from tests.faults.kit.traffic import Acknowledged, crash_config
 from tests.harness import LocalCluster
+from tests.waiting import WITHIN_S
 
 SENDERS = 4
 GROUP = "PG"
-SETTLED_WITHIN_S = 60.0
 COMMIT, ROLLBACK, UNKNOWN = TransactionState
 PROPERTIES = {
     "mappedFileSizeCommitLog": str(1 << 17),
@@ -170,7 +170,7 @@ async def settle(cluster: LocalCluster) -> int:
     async with (
         TransactionProducer(cluster.namesrv_address, listener=fates, group=GROUP, topics=topics),
         AdminClient(cluster.namesrv_address) as admin,
-        asyncio.timeout(SETTLED_WITHIN_S),
+        asyncio.timeout(WITHIN_S),
     ):
         while (await admin.brokers.runtime_info(cluster.broker_address))["transactionPending"] != "0":
             await asyncio.sleep(0.1)

@@ -66,7 +66,7 @@ async def test_a_flood_delays_only_itself(tmp_path: Path, connections: int) -> N
                 f"send {max(sends):.3f} s, heartbeat {max(beats):.3f} s, {memory - memory_before} B",
             )
             assert totals["stored"] * time_limit(1.0) >= STORED_PER_SECOND_MIN * SECONDS
-            assert refused <= len(sends) / 10
+            assert refused <= len(sends) / 10 * time_limit(1.0)
             assert max(sends) < time_limit(ANSWER_S_MAX)
             assert max(beats) < time_limit(ANSWER_S_MAX)
             assert memory - memory_before < MEMORY_MORE_MAX

@@ -43,7 +43,6 @@ def running(
     known = AUTOMATIC | (more or {}) | {"etcdEndpoints": urls_of(members), "failoverLeaseSeconds": str(lease_s)}
     of_slaves = known | {"automaticFailover": str(may_take_over).lower()}
     with replicated(folder, known, of_slaves) as brokers:
-        ran = gantry(capsys, brokers[0], "init", "--accept-unknown")
-        assert ran.code == 0, ran.err
+        wait_until(lambda: gantry(capsys, brokers[0], "init", "--accept-unknown").code == 0)
         wait_until(lambda: len(holders(members[0], brokers[0])) == 3)
         yield Scene(brokers, members)

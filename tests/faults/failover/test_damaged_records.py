@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bench.peer import PeerError
-from tests.faults.kit.replicas import FILES, TOPIC, Replica, is_same, log_of, runtime_info
+from tests.faults.kit.replicas import FILES, TOPIC, Replica, figures, is_same, log_of, runtime_info
 from tests.faults.replication.history import Answer
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -94,13 +94,13 @@ def _follows_or_says_why(master: LocalCluster, slave: LocalCluster, before: byte
             return
         wait_until(lambda: runtime_info(slave).get("slaveState") not in ("connecting", "comparing logs", None))
         recorder.more(10)
-    if runtime_info(slave)["slaveState"] == "copying":
+    if figures(slave)["slaveState"] == "copying":
         wait_until(lambda: is_same(master, slave))
         assert log_of(slave) == log_of(master)
         held = {each.body for each in read_log("master", master.store).stored}
         assert all(send.body in held for send in recorder.sends if send.answer is Answer.ACKNOWLEDGED)
     else:
-        wait_until(lambda: runtime_info(slave)["slaveStateWhy"] != "none")
+        wait_until(lambda: figures(slave)["slaveStateWhy"] != "none")
         assert log_of(slave) == before
 
 

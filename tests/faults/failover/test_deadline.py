@@ -19,7 +19,7 @@ from gantrymq.remoting.command import RemotingCommand
 from tests.appliance.broker.replication.pair import PULL
 from tests.faults.failover.commits import GROUP, Commit, Committer, lost_commits
 from tests.faults.failover.groups import LEASE_S, Scene, running
-from tests.faults.kit.replicas import TOPIC, is_master, make_topic, runtime_info
+from tests.faults.kit.replicas import TOPIC, figures, is_master, make_topic, only_master, runtime_info
 from tests.faults.replication.history import Answer
 from tests.faults.replication.recorder import Recorder
 from tests.servers.etcd import etcd
@@ -50,8 +50,8 @@ def test_a_master_that_stood_still_acknowledges_nothing_when_it_wakes(
         stopped_at = time.monotonic()
         acknowledged = stays.count(Answer.ACKNOWLEDGED)
         wait_until(lambda: any(map(is_master, slaves)))
-        (slave,) = filter(is_master, slaves)
-        assert runtime_info(slave)["epoch"] == "2"
+        slave = only_master(slaves)
+        assert figures(slave)["epoch"] == "2"
         serving[0] = slave
         follows.more()
         still_s = float(request.config.getoption("--still", default=None) or STILL_S)
@@ -81,7 +81,7 @@ def _wakes_past_its_deadline(scene: Scene) -> None:
         time.sleep(STILL_S)  # for so long it is to stand still
         os.kill(master.broker.pid, signal.SIGCONT)
         recorder.more()
-    assert runtime_info(master)["epoch"] == "1"
+    assert figures(master)["epoch"] == "1"
     scene.check(recorder, owner=master)
 
 
@@ -91,10 +91,11 @@ def test_with_all_of_etcd_gone_the_master_stops_and_goes_on_in_its_epoch(one_etc
     with Recorder("p", TOPIC, lambda: master.broker_address) as recorder:
         recorder.more()
         member.signal(signal.SIGSTOP)
+        wait_until(lambda: "etcd does not prove" in runtime_info(master).get("masterProof", ""))
         refused = recorder.count(Answer.REFUSED)
-        wait_until(lambda: recorder.count(Answer.REFUSED) > refused)
+        wait_until(lambda: recorder.count(Answer.REFUSED) > refused)  # what was acknowledged before has come
         acknowledged = recorder.count(Answer.ACKNOWLEDGED)
-        told = runtime_info(master)
+        told = figures(master)
         assert "etcd does not prove" in told["masterProof"] and told["epoch"] == "1"
         time.sleep(STILL_S / 6)  # a while without etcd, in which nothing may be acknowledged
         assert recorder.count(Answer.ACKNOWLEDGED) == acknowledged
@@ -103,7 +104,7 @@ def test_with_all_of_etcd_gone_the_master_stops_and_goes_on_in_its_epoch(one_etc
         assert pulled(master.broker_address, end).code == ResponseCode.SERVICE_NOT_AVAILABLE  # none waits for more
         member.signal(signal.SIGCONT)
         recorder.more()
-    assert runtime_info(master)["epoch"] == "1"
+    assert figures(master)["epoch"] == "1"
     one_etcd.check(recorder, owner=master)
 
 
@@ -126,8 +127,7 @@ def test_a_master_that_its_slaves_do_not_hear_refuses_commits_so_none_that_is_a_
         os.kill(master.broker.pid, signal.SIGKILL)
         for each in slaves:
             os.kill(each.broker.pid, signal.SIGCONT)
-        wait_until(lambda: any(map(is_master, slaves)))
-        (serving[0],) = (each.broker_address for each in slaves if is_master(each))
+        serving[0] = only_master(slaves).broker_address
         wait_until(lambda: isinstance(last := committer.seen[-1], Commit) and last.member == serving[0])
     assert lost_commits(committer.seen) == []
 
@@ -166,11 +166,11 @@ def test_one_of_three_members_of_etcd_may_be_lost(
             for struck in members[: 1 if blow is signal.SIGKILL else 3]:
                 recorder.more()
                 struck.signal(blow)
-                wait_until(lambda: "etcd does not prove" not in runtime_info(master)["masterProof"])
+                wait_until(lambda: "etcd does not prove" not in figures(master)["masterProof"])
                 time.sleep(lease_s)  # what was proven before the blow is over then
                 recorder.more()
                 if blow is signal.SIGSTOP:
                     struck.signal(signal.SIGCONT)
-                    wait_until(lambda: "etcd does not prove" not in runtime_info(master)["masterProof"])
-        assert runtime_info(master)["epoch"] == "1"
+                    wait_until(lambda: "etcd does not prove" not in figures(master)["masterProof"])
+        assert figures(master)["epoch"] == "1"
         scene.check(recorder, owner=master)

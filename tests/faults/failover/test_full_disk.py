@@ -15,16 +15,20 @@ from tests.faults.kit.nodes import Node
 from tests.faults.kit.replicas import TOPIC, make_topic, runtime_info
 from tests.faults.replication.history import Answer, check
 from tests.faults.replication.logs import read_log
-from tests.faults.replication.recorder import sending
+from tests.faults.replication.recorder import acknowledged, sending
 from tests.waiting import WITHIN_S, wait_until
 
 GANTRY = (sys.executable, "-P", "-m", "appliance", "admin")
 
 
+def new_masters(scene: Group, master: Node) -> list[Node]:
+    return [each for each in scene.masters() if each is not master]
+
+
 def is_followed(scene: Group, master: Node) -> bool:
     """Whether another one is the master. Until then `gantry admin ha switchover` asks for it: it refuses while the
     member that it chooses has just died, and on a busy machine a slave may take over by itself before."""
-    if scene.masters() not in ([], [master]):
+    if new_masters(scene, master):
         return True
     command = [*GANTRY, "-n", master.namesrv_address, "ha", "switchover", master.broker_name, "--yes"]
     done = subprocess.run(
@@ -52,8 +56,9 @@ def test_a_master_whose_disk_is_full_hands_over_to_a_slave_with_room(tmp_path: P
                 dead = next(each for each in scene.brokers if each is not master)
                 dead.kill_broker()
             wait_until(lambda: is_followed(scene, master))
-            [after] = [recorders[scene.brokers.index(each)] for each in scene.masters()]
-            after.more()
+            others = [recorders[scene.brokers.index(each)] for each in scene.brokers if each is not master]
+            enough = acknowledged(others) + 30
+            wait_until(lambda: acknowledged(others) >= enough)
             if is_killed:
                 dead.start_broker()
             scene.heal()

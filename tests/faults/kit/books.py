@@ -27,7 +27,7 @@ BUSY = "start flow control for a while"
 class Books:
     """One sender, one queue. `refused` holds remarks; what got no clear answer may be stored or not."""
 
-    def __init__(self, peer: Peer, *, timeout_s: float = 10.0) -> None:
+    def __init__(self, peer: Peer, *, timeout_s: float = 30.0) -> None:
         self.acknowledged: set[int] = set()
         self.uncertain: set[int] = set()
         self.refused: list[str] = []

@@ -11,6 +11,7 @@ from gantrymq.remoting.client import RemotingClient
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.faults.kit.flood import TOPIC
+from tests.waiting import WITHIN_S
 
 
 async def timed(
@@ -24,7 +25,7 @@ async def timed(
 async def store_one(client: RemotingClient, address: str) -> None:
     fields = dict.fromkeys("defghj", "0") | {"a": "P", "b": TOPIC, "c": "TBW102", "d": "4", "i": "", "k": "false"}
     answer = await client.invoke(
-        address, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, b"x"), timeout_s=10
+        address, RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, fields, b"x"), timeout_s=WITHIN_S
     )
     if answer.code != ResponseCode.SUCCESS:
         raise ResponseError(answer.code, answer.remark, address=address)
@@ -32,6 +33,8 @@ async def store_one(client: RemotingClient, address: str) -> None:
 
 async def beat(client: RemotingClient, address: str) -> None:
     body = HeartbeatData("modest@1", [ProducerData("P")], []).to_json()
-    answer = await client.invoke(address, RemotingCommand.request(RequestCode.HEART_BEAT, body=body), timeout_s=10)
+    answer = await client.invoke(
+        address, RemotingCommand.request(RequestCode.HEART_BEAT, body=body), timeout_s=WITHIN_S
+    )
     if answer.code != ResponseCode.SUCCESS:
         raise ResponseError(answer.code, answer.remark, address=address)

@@ -14,7 +14,7 @@ from tests.faults.kit.network import CUT, Network, network
 from tests.faults.kit.replicas import runtime_info
 from tests.harness import LocalCluster
 from tests.servers.etcd import etcd
-from tests.waiting import wait_until
+from tests.waiting import WITHIN_S, wait_until
 
 BROKERS = ("one", "two", "three")
 NAMES, ETCD, CLIENTS = "names", "etcd", ""
@@ -94,5 +94,5 @@ def nodes(folder: Path, properties: dict[str, str], *, with_etcd: bool) -> Itera
 async def _init(master: Node, url: str) -> None:
     """As `gantry admin ha init` does it."""
     info = runtime_info(master)
-    register = Register(EtcdClient(endpoints_of(url)), CLUSTER_NAME, master.broker_name)
+    register = Register(EtcdClient(endpoints_of(url), deadline_s=WITHIN_S), CLUSTER_NAME, master.broker_name)
     await register.init(int(info["epoch"]), info["epochId"], master.broker_address)

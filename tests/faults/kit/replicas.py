@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -11,7 +12,7 @@ from appliance.bench import rpc
 from appliance.bench.peer import Peer
 from gantrymq import SyncAdminClient
 from gantrymq.client.admin.succession import Changed
-from gantrymq.errors import ConfigError, GantryError
+from gantrymq.errors import ConfigError, GantryError, ResponseError
 from gantrymq.remoting.codes import RequestCode
 from tests.harness import LocalCluster
 from tests.waiting import wait_until
@@ -38,8 +39,27 @@ def runtime_info(peer: LocalCluster) -> dict[str, str]:
         return {}
 
 
+def figures(peer: LocalCluster) -> dict[str, str]:
+    """The same of one that runs, for a look that decides: a starved one may answer too late for the first."""
+    found: dict[str, str] = {}
+    wait_until(lambda: found.update(runtime_info(peer)) or found)
+    return found
+
+
 def is_master(broker: LocalCluster) -> bool:
     return runtime_info(broker).get("brokerRole", "SLAVE") != "SLAVE"
+
+
+def only_master(members: Sequence[Member]) -> Member:
+    """Which of these is it, once one alone is; all run."""
+    found: list[Member] = []
+
+    def is_one() -> bool:
+        found[:] = [each for each in members if figures(each)["brokerRole"] != "SLAVE"]
+        return len(found) == 1
+
+    wait_until(is_one)
+    return found[0]
 
 
 def settled(members: Sequence[Member], is_well: Callable[[dict[str, str]], bool] | None = None) -> Member:
@@ -111,10 +131,46 @@ def promote_checked(slave: LocalCluster, *, accept_unknown: bool = False) -> Cha
         return admin.succession.promote(promotion, accept_unknown=accept_unknown)
 
 
+def take_over(slaves: Sequence[Member], *, accept_unknown: bool = False) -> Member:
+    """Promote one of them as that command does: as soon as all that has to be asked for it has answered."""
+    promoted: list[Member] = []
+
+    def is_done() -> bool:
+        for slave in slaves:
+            try:
+                promote_checked(slave, accept_unknown=accept_unknown)
+            except GantryError as exc:
+                print(exc)
+                if not is_master(slave):  # else its answer was lost
+                    continue
+            promoted.append(slave)
+            return True
+        return False
+
+    wait_until(is_done)
+    return promoted[0]
+
+
+def refused(slave: LocalCluster, words: str = "", *, accept_unknown: bool = False) -> None:
+    """That command is refused, in these words: a starved member's silence is another reason, so it is asked again."""
+
+    def is_refused() -> bool:
+        try:
+            promote_checked(slave, accept_unknown=accept_unknown)
+        except (ConfigError, ResponseError) as exc:
+            print(exc)
+            return re.search(words, str(exc)) is not None
+        except GantryError as exc:  # no answer in time
+            print(exc)
+            return False
+        raise AssertionError(f"{slave.broker_address} was promoted")
+
+    wait_until(is_refused)
+
+
 def ask_slave_alone(slave: LocalCluster, *, accept_unknown: bool = False) -> None:
     """What a tool does that asks nobody else: the slave asks all that it can reach."""
-    info: dict[str, str] = {}
-    wait_until(lambda: bool(info.update(runtime_info(slave)) or info))  # a busy machine's may not answer in time
+    info = figures(slave)
     fields = {"epoch": info["epochHighest"], "end": info["commitLogMaxOffset"]}
     fields["acceptUnknown"] = str(accept_unknown).lower()
     rpc.ask(slave.broker_address, RequestCode.PROMOTE_SLAVE, fields, timeout_s=30)

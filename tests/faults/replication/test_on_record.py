@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from gantrymq.errors import GantryError
 from tests.faults.failover.recorded import gantry, holders, on_record
-from tests.faults.kit.replicas import SYNC, TOPIC, is_master, promote_checked, replicated
+from tests.faults.kit.replicas import SYNC, TOPIC, replicated, take_over
 from tests.faults.replication.history import Answer
 from tests.faults.replication.recorder import Recorder, assert_as_told
 from tests.harness import LocalCluster
@@ -37,8 +36,7 @@ def member(tmp_path: Path) -> Iterator[EtcdMember]:
 def three(tmp_path: Path, member: EtcdMember, capsys: pytest.CaptureFixture[str]) -> Iterator[list[LocalCluster]]:
     """A master and two slaves, all in sync and on record."""
     with replicated(tmp_path, SYNC | {"etcdEndpoints": member.url}) as members:
-        ran = gantry(capsys, members[0], "init", "--accept-unknown")
-        assert ran.code == 0, ran.err
+        wait_until(lambda: gantry(capsys, members[0], "init", "--accept-unknown").code == 0)
         wait_until(lambda: on_record(member, members[0]) == sorted(each.broker_address for each in members))
         wait_until(lambda: len(holders(member, members[0])) == len(members))
         yield members
@@ -57,6 +55,7 @@ def test_rounds_of_killed_and_stopped_masters_lose_nothing(
             slaves = [each for each in three if each is not master]
             recorder.more(50)
             time.sleep(chance.random() * ROUND_S)  # the dice say when it is struck
+            wait_until(lambda: on_record(member, three[0]) == everybody)  # so whoever is left may take over
             struck = [master, *chance.sample(slaves, chance.choice((0, 1)))]
             if chance.random() < 0.3:
                 member.signal(signal.SIGSTOP)
@@ -88,25 +87,3 @@ def strike(peer: LocalCluster, blow: signal.Signals) -> None:
         peer.kill_broker()
     else:
         os.kill(peer.broker.pid, signal.SIGSTOP)
-
-
-def take_over(slaves: list[LocalCluster]) -> LocalCluster:
-    """Promote one of them, without any flag: as soon as etcd and they allow it."""
-    promoted: list[LocalCluster] = []
-
-    def is_done() -> bool:
-        for slave in slaves:
-            try:
-                promote_checked(slave)
-            except GantryError as exc:
-                if is_master(slave):  # a lost answer
-                    promoted.append(slave)
-                    return True
-                print(exc)
-                continue
-            promoted.append(slave)
-            return True
-        return False
-
-    wait_until(is_done)
-    return promoted[0]

@@ -88,7 +88,9 @@ def test_a_slave_far_behind_comes_in_sync_while_the_master_serves_and_deletes_wh
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     behind = request.config.getoption("--rounds", default=None) or BEHIND_MB
-    files = {"mappedFileSizeCommitLog": str((1 if behind < 1000 else 64) << 20)}
+    # A starved slave is waited for, and no send refused for want of it.
+    patient = {"slaveTimeout": "600000", "haHousekeepingInterval": "600000"}
+    files = {"mappedFileSizeCommitLog": str((1 if behind < 1000 else 64) << 20)} | patient
     with LocalCluster(tmp_path / "master", broker_properties=SYNC | files) as master, contextlib.ExitStack() as stack:
         slaves = [Replica(tmp_path / f"slave{number}", master, number, FILES | files) for number in (1, 2)]
         for slave in slaves:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from appliance.bench.peer import PeerError
-from tests.faults.kit.replicas import FILES, TOPIC, Replica, is_same, runtime_info
+from tests.faults.kit.replicas import FILES, TOPIC, Replica, figures, is_same, runtime_info
 from tests.faults.replication.history import check
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.recorder import Recorder
@@ -40,7 +40,7 @@ def slave(master: LocalCluster, tmp_path: Path) -> Iterator[LocalCluster]:
 
 
 def fill(recorder: Recorder, master: LocalCluster, megabytes: int) -> None:
-    end = int(runtime_info(master)["commitLogMaxOffset"]) + (megabytes << 20)
+    end = int(figures(master)["commitLogMaxOffset"]) + (megabytes << 20)
     wait_until(lambda: int(runtime_info(master).get("commitLogMaxOffset", "0")) >= end, within_s=600 + megabytes)
 
 
@@ -66,7 +66,7 @@ def test_a_slave_whose_next_bytes_are_deleted_says_so_and_keeps_a_whole_log(
         assert begin > before.end
         slave.start_broker()
         wait_until(lambda: runtime_info(slave).get("slaveState") == "left behind")
-        assert "is deleted there" in runtime_info(slave)["slaveStateWhy"]
+        assert "is deleted there" in figures(slave)["slaveStateWhy"]
         recorder.more()
     assert read_log("slave", slave.store).data == before.data
 
@@ -116,7 +116,7 @@ def test_files_torn_under_a_running_slave_never_make_its_log_another_one_silentl
             return
         recorder.more(10)
     wait_until(lambda: runtime_info(slave).get("slaveState") not in ("connecting", "comparing logs", None))
-    if runtime_info(slave)["slaveState"] == "copying":
+    if figures(slave)["slaveState"] == "copying":
         assert_same_where_both_are(master, slave, recorder)
     else:
-        assert runtime_info(slave)["slaveStateWhy"] != "none"
+        assert figures(slave)["slaveStateWhy"] != "none"
