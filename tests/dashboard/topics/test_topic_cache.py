@@ -140,4 +140,4 @@ async def test_a_topics_charts_have_a_range(log_in: Client, make_topic: Topic) -
     page = (await (await log_in("reader")).get("/topic/figured-charts/charts?range=7d")).content.decode()
     for title in ("Messages per second", "Lag of the worst group", "Size in the logs"):
         assert title in page
-    assert 'href="?range=7d" aria-current="true"' in page
+    assert 'href="?range=7d#ranges" aria-current="true"' in page
