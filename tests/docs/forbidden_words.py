@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dashboard.language.catalog import Message
 from tests.dashboard.language.texts import texts_of_pages, texts_of_scripts
-from tests.source_files import ROOT
+from tests.source_files import ROOT, syntax_of
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,15 @@ _CODE = re.compile(
 )
 
 
+_EVERYWHERE = re.compile("|".join(phrase.pattern for phrase in PHRASES if phrase.everywhere), re.IGNORECASE)
+_PLACE = re.compile(r"%\(\w+\)[sd]")  # of _CODE, what may stand right before a word
+
+
+def may_have_a_riddle(source: str) -> bool:
+    """Whether a module's source, names and all, has a word that docstrings must not: most have none."""
+    return bool(_EVERYWHERE.search(" ".join(_PLACE.sub(" ", source).split())))
+
+
 def forbidden(text: str, *, everywhere: bool = False) -> Iterator[tuple[str, str]]:
     """What of a text is forbidden, each with what to say. everywhere: only what docstrings must not say either."""
     plain = " ".join(_CODE.sub(" … ", text).split())
@@ -134,7 +143,7 @@ def _blank(block: re.Match[str]) -> str:
 def _strings(paths: Iterator[Path] | list[Path]) -> Iterator[tuple[str, str]]:
     """The strings of modules that have more than one word; no docstrings."""
     for path in paths:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = syntax_of(path)
         statements: set[int] = set()
         for node in ast.walk(tree):  # a statement comes before what is in it
             if isinstance(node, ast.Expr):

@@ -52,7 +52,9 @@ READERS = (
     "test_function_length.py",
     "test_private_state.py",
     "test_waiting.py",
+    "dashboard/language/test_parity.py",
     "docs/test_security_list.py",
+    "docs/test_words.py",
     "suite/test_skips.py",
 )
 

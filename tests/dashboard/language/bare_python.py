@@ -33,10 +33,10 @@ def is_for_programs(path: PurePath) -> bool:
     return str(path).startswith(FOR_PROGRAMS) or bool(PARTS_FOR_PROGRAMS.search(path.name))
 
 
-def bare_in_python(source: str, known: Container[str]) -> list[str]:
+def bare_in_python(tree: ast.Module, known: Container[str]) -> list[str]:
     """`line: text` of each sentence that is neither given to gettext, nor logged, nor a text of the catalog."""
     found = []
-    for node in _shown(ast.parse(source)):
+    for node in _shown(tree):
         text = node.value
         assert isinstance(text, str)
         is_pattern = "|" in text or "\n" in text  # a regular expression, lines of a file

@@ -19,7 +19,7 @@ from tests.dashboard.language.bare import bare, bare_in_script
 from tests.dashboard.language.bare_python import bare_in_python, is_for_programs
 from tests.dashboard.language.texts import SCRIPTS, TEMPLATES, Found, texts_of_pages, texts_of_scripts
 from tests.dashboard.language.update import catalogs, updated
-from tests.source_files import ROOT
+from tests.source_files import ROOT, syntax_of
 
 HOW = (
     "\nRun `python -m tests.dashboard.language.update`, then write the Chinese of each new msgid into its msgstr in\n"
@@ -92,7 +92,7 @@ def test_no_module_says_a_sentence_outside_of_the_catalog(texts: dict[str, Found
         f"{path.relative_to(ROOT)}:{sentence}"
         for path in sorted(MODULES.rglob("*.py"))
         if not is_for_programs(path.relative_to(ROOT))
-        for sentence in bare_in_python(path.read_text(encoding="utf-8"), known)
+        for sentence in bare_in_python(syntax_of(path), known)
     ]
     assert not found, 'sentences outside of gettext("…"):\n' + "\n".join(found) + HOW
 
@@ -102,7 +102,7 @@ def test_each_action_of_the_audit_log_has_its_words() -> None:
     noted = {
         call.args[1].value
         for path in MODULES.rglob("*.py")
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for call in ast.walk(syntax_of(path))
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "note" and len(call.args) > 1
         if isinstance(call.args[1], ast.Constant)
     }
@@ -115,7 +115,7 @@ def test_a_sentence_in_a_module_is_noticed() -> None:
         '"""What it is for."""\nlogger.info("started for the first time")\nx = gettext("There is none of it")\n'
         'raise Gone(f"There is no {name} any more")\n'
     )
-    assert bare_in_python(source, {"There is none of it"}) == ["4: There is no "]
+    assert bare_in_python(ast.parse(source), {"There is none of it"}) == ["4: There is no "]
 
 
 def test_a_sentence_in_a_script_is_noticed() -> None:

@@ -11,6 +11,7 @@ import functools
 import re
 from collections.abc import Iterator
 from dataclasses import Field
+from pathlib import Path
 from typing import Any
 
 from django.template import Engine
@@ -23,7 +24,7 @@ from appliance.settings.loader import settings_by_key
 from appliance.settings.roles import BrokerConfig
 from dashboard.language.catalog import Message
 from store.base.config import MessageStoreConfig
-from tests.source_files import ROOT
+from tests.source_files import ROOT, syntax_of
 
 TEMPLATES = ROOT / "templates"
 SCRIPTS = ROOT / "dashboard/static/dashboard"
@@ -51,20 +52,20 @@ def texts_of_pages() -> Found:
             found.setdefault(message, f"{path.relative_to(ROOT)}:{line}")
     for path in sorted((ROOT / "dashboard").rglob("*.py")):
         if "migrations" not in path.parts:
-            for message, line in _of_python(path.read_text(encoding="utf-8")):
+            for message, line in _of_python(path):
                 found.setdefault(message, f"{path.relative_to(ROOT)}:{line}")
     for text in (text for report in REPORTS.values() for text in _of_report(report)):
         found.setdefault(Message(text), "appliance/reports/catalogue.py")
     for text in (*(item.metadata["doc"] for item in _settings()), *IGNORED.values()):
         found.setdefault(Message(text), "the settings of brokers")
-    for text in _of_findings(MACHINE.read_text(encoding="utf-8")):
+    for text in _of_findings(syntax_of(MACHINE)):
         found.setdefault(Message(text), str(MACHINE.relative_to(ROOT)))
     return found
 
 
-def _of_findings(source: str) -> Iterator[str]:
+def _of_findings(tree: ast.Module) -> Iterator[str]:
     """What brokers/machine.py translates: the first argument of each finding."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("good", "warning"):
             text = node.args[0]
             assert isinstance(text, ast.Constant) and isinstance(text.value, str), ast.unparse(node)
@@ -131,10 +132,10 @@ def _of_block(node: BlockTranslateNode) -> tuple[Message, int]:
     return Message(one, many, context), node.token.lineno
 
 
-def _of_python(source: str) -> Iterator[tuple[Message, int]]:
-    if not _MAY_CALL.search(source):
+def _of_python(path: Path) -> Iterator[tuple[Message, int]]:
+    if not _MAY_CALL.search(path.read_text(encoding="utf-8")):
         return  # most modules: there is nothing to parse for
-    for call in ast.walk(ast.parse(source)):
+    for call in ast.walk(syntax_of(path)):
         if not isinstance(call, ast.Call):
             continue
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
