@@ -54,7 +54,7 @@ GROWING = replace(STEADY, lag_ms=60_000, in_rate=42.0, out_rate=7.0, history=((N
             "A message has been in progress",
             "c2 has been working on it",
         ),
-        ([FINE, replace(FINE, client_id="c2", failed_rate=5.0)], "33", "5.0 a second, most of them at c2"),
+        ([FINE, replace(FINE, client_id="c2", failed_rate=5.0)], "33", "5 a second, most of them at c2"),
         ([FINE, replace(FINE, client_id="c2", call_ms=90.0)], "One client is slower", "c2 needs 90\u202fms for a call"),
         ([replace(load, busy=20, call_ms=500.0) for load in TWO], "All listeners are busy", "40 calls in progress"),
         (

@@ -277,7 +277,7 @@ async def test_it_runs_until_cancelled_and_counts_what_is_stored(gateway: Gatewa
 @pytest.mark.parametrize(
     ("change", "level", "words"),
     [
-        ({}, Level.GOOD, "All good, 5.0 msg/s in"),
+        ({}, Level.GOOD, "All good, 5 msg/s in"),
         ({"disk_ratio": 0.75}, Level.GOOD, "All good"),
         ({"disk_ratio": 0.76}, Level.WARN, "filling"),
         ({"disk_ratio": 0.86}, Level.BAD, "nearly full"),
