@@ -105,7 +105,7 @@ class MessageStoreConfig:
         100, "deleteCommitLogFilesInterval", "after each deleted commit log file, ms", within=(0, 600_000), live=True
     )
     disk_max_used_percent: int = setting(
-        75, "diskMaxUsedSpaceRatio", "cleaning starts above, percent, 10 … 95", within=(10, 95), live=True
+        75, "diskMaxUsedSpaceRatio", "cleaning starts above, percent", within=(10, 95), live=True
     )
     forcibly_ratio: float = setting(
         0.85,
@@ -222,7 +222,7 @@ class MessageStoreConfig:
 
     @property
     def clean_ratio(self) -> float:
-        return min(max(self.disk_max_used_percent, 10), 95) / 100
+        return self.disk_max_used_percent / 100
 
     @property
     def is_sync_flush(self) -> bool:
