@@ -79,6 +79,7 @@ from appliance.broker.topics.topic_retention import TopicRetention
 from appliance.broker.transaction.check import load_ended
 from appliance.broker.transaction.ended import EndedHalves
 from appliance.errors import StartError
+from appliance.failover.own import Doubt
 from appliance.process.gc_pacing import collect_all_later, collect_at_start
 from appliance.process.json_file import StateFileError
 from appliance.process.malloc import MemoryTrimmer
@@ -413,7 +414,7 @@ class BrokerController(OpenParts):
             if self.store.is_closed_cleanly:
                 self.member.closed()
             elif self.store.flags & RunningFlags.SYNC_ERROR:
-                self.member.doubted()
+                self.member.doubted(Doubt.DISK)
         except StateFileError as exc:  # the next boot of the machine counts as if the store had lost something
             logger.error("not recorded", extra={"event": "state_file_not_written", "why": str(exc)})
 

@@ -19,6 +19,15 @@ class Role(StrEnum):
     DRAINING = "draining"  # accepts nothing more: on its way to release
 
 
+class Doubt(StrEnum):
+    """Why a log may lack a part of what it had in the boot before."""
+
+    NONE = ""  # its machine has restarted, or it was cut
+    OLDER = "older"  # etcd knows of a longer one
+    COPY = "copy"  # it was copied while the store was open, or runs beside what it was copied from
+    DISK = "disk"  # it did not take the log
+
+
 class Attempt(NamedTuple):
     """A transaction that was sent to take over: the id that the epoch would have, and what it compares.
 
@@ -76,7 +85,8 @@ class Own:
     following: int = 0  # the epoch of the master that it copies now; 0: none
     priority: int = 0  # lower ones are preferred among members with equal logs
     lease_s: float = LEASE_S  # of the settings, for the next term that this member takes
-    is_older_copy: bool = False  # this process has found its store to be one, which has a new boot since: only told
+    doubt: Doubt = Doubt.NONE  # with which its boot began: only told
+    is_twice: bool = False  # another process tells etcd that it is this member
     is_automatic: bool = False  # take-over without an administrator is switched on
 
     @property

@@ -119,7 +119,7 @@ class Switch(NamedTuple):
 class Figures(NamedTuple):
     """What a member says of itself: advisory. epoch: of its log's end; following: the epoch of the master that it
     copies, 0: none. refusal: why it would not take over if the master died now, for people; "": it would, in its
-    turn."""
+    turn. session: random, of the process that says it; "": of an earlier version."""
 
     address: str
     boot: str
@@ -130,6 +130,7 @@ class Figures(NamedTuple):
     priority: int = PRIORITY_UNTOLD
     following: int = 0
     refusal: str = ""
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)

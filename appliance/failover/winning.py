@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from appliance.failover import lease, switching
-from appliance.failover.own import Own
+from appliance.failover.own import Doubt, Own
 from appliance.failover.view import Level, Switch, Term, TermState, View
 
 DEFER_S = 1.0  # for each better member: two looks at etcd
@@ -72,9 +72,21 @@ def why_never(view: View, own: Own) -> str:
     return _why_not_wanted(view, term, own, view.received) or why_not_complete(term, own) or _why_not_able(own)
 
 
-def why_older_copy(member: int) -> str:
-    """Why a member whose store was found to be one does not become the master."""
-    return f"the store of member {member} is an older copy: a part of its log is lost, and it has to follow first"
+def why_doubted(member: int, doubt: Doubt) -> str:
+    """Why a member whose log may have lost its end does not become the master."""
+    match doubt:
+        case Doubt.OLDER:
+            why = "is an older copy: a part of its log is lost"
+        case Doubt.COPY:
+            why = "is a copy of an open store, or runs beside one: a part of its log may be lost"
+        case Doubt.DISK:
+            why = "is on a disk that did not take its log: the end of it may be lost"
+        case Doubt.NONE:
+            return (
+                f"the machine of member {member} has restarted since it came in sync, and acknowledgements did not "
+                "wait for its disk, or its log was cut: the end of its log may be lost"
+            )
+    return f"the store of member {member} {why}, and it has to follow first"
 
 
 def why_not_complete(term: Term, own: Own) -> str:
@@ -88,12 +100,7 @@ def why_not_complete(term: Term, own: Own) -> str:
         ids = ", ".join(str(each.id) for each in sorted(term.in_sync)) or "none"
         return f"member {own.id} is not in sync: epoch {term.epoch} has {ids} on record"
     if not has_kept_log(term, own):
-        if own.is_older_copy:
-            return why_older_copy(own.id)
-        return (
-            f"the machine of member {own.id} has restarted since it came in sync, and acknowledgements did not wait "
-            "for its disk, or its log was cut: the end of its log may be lost"
-        )
+        return why_doubted(own.id, own.doubt)
     return ""
 
 
@@ -145,6 +152,11 @@ def _why_not_able(own: Own) -> str:
         return f"the disk of member {own.id} does not write"
     if not own.has_ticked:
         return f"member {own.id} stood still"
+    if own.is_twice:
+        return (
+            f"another process tells etcd that it is member {own.id}: one of the two has a copy of the other's store; "
+            "stop that, and delete config/member.json in its store folder"
+        )
     return ""
 
 

@@ -53,6 +53,12 @@ def is_running(session: str) -> bool:
     return pid.isdecimal() and int(pid) != os.getpid() and identity(int(pid), start_ticks(int(pid))) == process
 
 
+def runs(session: str, own: str) -> bool | None:
+    """Whether another process with that session runs; None: not to be told from the process of the session `own`."""
+    place = own.split("/")[:2]  # boot and namespace
+    return is_running(session) if place[0] and session.split("/")[:2] == place else None
+
+
 def is_same(pid: int, started_ticks: int | None) -> bool:
     """Whether `pid` is still the process with this start time."""
     return started_ticks is not None and start_ticks(pid) == started_ticks

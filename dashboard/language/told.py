@@ -147,6 +147,18 @@ _SAID = (
         "the store of member %(member)s is an older copy: a part of its log is lost, and it has to follow first"
     ),
     gettext_noop(
+        "the store of member %(member)s is a copy of an open store, or runs beside one: a part of its log may be lost, "
+        "and it has to follow first"
+    ),
+    gettext_noop(
+        "the store of member %(member)s is on a disk that did not take its log: the end of it may be lost, and it has "
+        "to follow first"
+    ),
+    gettext_noop(
+        "another process tells etcd that it is member %(member)s: one of the two has a copy of the other's store; stop "
+        "that, and delete config/member.json in its store folder"
+    ),
+    gettext_noop(
         "the master of epoch %(epoch)s does not wait for every member of the set, so the set proves nothing of "
         "member %(member)s"
     ),

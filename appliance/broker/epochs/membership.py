@@ -5,13 +5,15 @@ was pointed at another group's record, or opened with a copy of another member's
 
 `boot` names the time since which this log has surely lost nothing that it had: it stays the same over a killed process,
 which leaves its log to the kernel, and over a clean stop, which leaves it on the disk; after any other new boot of the
-machine, after a cut or a failed sync, and where the log ends before what was confirmed, it is a new one. An in-sync set
-that names a member's boot speaks of no later, shorter log.
+machine, in a copy of an open store's folder, after a cut or a failed sync, and where the log ends before what was
+confirmed, it is a new one. An in-sync set that names a member's boot speaks of no later, shorter log, and not of a copy
+that runs beside the store.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import secrets
 import uuid
 from collections.abc import Mapping
@@ -22,8 +24,11 @@ from typing import Any
 import orjson
 
 from appliance.errors import StartError
+from appliance.failover.own import Doubt
 from appliance.process.json_file import JsonFile, StateFileError
 from appliance.process.process_identity import BOOT_ID
+
+logger = logging.getLogger(__name__)
 
 FILE_NAME = "member.json"
 ID_BYTES = 8
@@ -34,6 +39,8 @@ class Membership:
     """store, group: ids; "": none yet. number: of the member, 1 and more; 0: it has not joined a group.
 
     machine: the boot of the machine in which the store was opened last. is_closed: and was closed cleanly since.
+    folder: the inode in which it was, 0: not known; a copy has another one. doubt: what this boot began with, for
+    people.
     """
 
     store: str = ""
@@ -42,6 +49,8 @@ class Membership:
     boot: str = ""
     machine: str = ""
     is_closed: bool = False
+    folder: int = 0
+    doubt: Doubt = Doubt.NONE
 
     def to_json(self) -> bytes:
         return orjson.dumps(dataclasses.asdict(self), option=orjson.OPT_INDENT_2)
@@ -56,20 +65,26 @@ class Membership:
             str(document["boot"]),
             str(document["machine"]),
             document["is_closed"] is True,
+            int(document.get("folder", 0)),
+            Doubt(document.get("doubt", "")),
         )
         if not found.store or not found.boot or found.number < 0:
             raise ValueError(f"{document!r} names no member")
         return found
 
-    def opened(self, machine: str, *, is_cut: bool) -> Membership:
+    def opened(self, machine: str, folder: int, *, is_cut: bool) -> Membership:
         """As it is when its store is opened in this boot of the machine. is_cut: the log was shortened just now."""
-        keeps = not is_cut and self.boot and (self.is_closed or (machine and machine == self.machine))
+        is_copy = not self.is_closed and self.folder not in (0, folder)
+        keeps = not is_cut and not is_copy and self.boot and (self.is_closed or (machine and machine == self.machine))
+        found = Doubt.COPY if is_copy else Doubt.NONE if self.machine else self.doubt  # doubted, and opened after that
         return dataclasses.replace(
             self,
             store=self.store or str(uuid.uuid4()),
             boot=self.boot if keeps else secrets.token_hex(ID_BYTES),
             machine=machine,
             is_closed=False,
+            folder=folder,
+            doubt=self.doubt if keeps else found,
         )
 
 
@@ -77,6 +92,7 @@ class MembershipFile:
     """Reads and replaces the file of one store. Blocks."""
 
     def __init__(self, store_root: Path) -> None:
+        self._root = store_root
         self._file = JsonFile(store_root / "config" / FILE_NAME, is_mirrored=True)  # an older one may say: closed
         self._writes = 0
         self.membership = Membership()  # as the file has it; without one, of no group
@@ -96,7 +112,9 @@ class MembershipFile:
         found = self.read()
         try:
             if found.store or is_wanted:
-                self._put(found.opened(_machine_boot(), is_cut=is_cut))
+                self._put(found.opened(_machine_boot(), self._root.stat().st_ino, is_cut=is_cut))
+                if self.membership.boot != found.boot and self.membership.doubt is Doubt.COPY:
+                    logger.warning("store folder was copied", extra={"event": "store_copied", "store": found.store})
         except StateFileError as exc:
             raise StartError(f"which member of its group this store is can't be put on record: {exc}") from exc
 
@@ -109,10 +127,10 @@ class MembershipFile:
         if self.membership.store:
             self._put(dataclasses.replace(self.membership, is_closed=True))
 
-    def doubted(self) -> None:
-        """The disk did not take the log: its end may be lost at any time. StateFileError."""
+    def doubted(self, doubt: Doubt) -> None:
+        """A part of the log may be lost: the next time the store is opened it has a new boot. StateFileError."""
         if self.membership.store:
-            self._put(dataclasses.replace(self.membership, machine=""))
+            self._put(dataclasses.replace(self.membership, machine="", doubt=doubt))
 
     def _put(self, membership: Membership) -> None:
         if membership != self.membership:

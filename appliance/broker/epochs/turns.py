@@ -42,7 +42,7 @@ Turn = Promotion | Demotion | Cut
 class Turns:
     """The turn that one opened broker is to take; the first that is asked for. asked: ids of the epochs that this
     process has asked etcd for by hand. unsettled: which etcd may still execute that, and the revision of the term that
-    it compares; None: none does. is_older_copy: the store was found to be one, and has not followed since."""
+    it compares; None: none does."""
 
     def __init__(self) -> None:
         self._asked = asyncio.Event()
@@ -50,12 +50,10 @@ class Turns:
         self.turn: Turn | None = None
         self.asked: set[str] = set()
         self.unsettled: tuple[int, int] | None = None
-        self.is_older_copy = False
 
     def go_on_from(self, before: Turns) -> None:
         """Know what the same process has asked etcd for before its last turn."""
         self.asked, self.unsettled = before.asked, before.unsettled
-        self.is_older_copy = before.is_older_copy
 
     @property
     def may_begin_epoch(self) -> bool:

@@ -19,6 +19,7 @@ from appliance.broker.epochs.membership import MembershipFile
 from appliance.broker.epochs.standing import StandingFile
 from appliance.broker.epochs.turns import Cut, Promotion, Turns
 from appliance.broker.failover.on_record import Seen, as_decided
+from appliance.broker.failover.tellers import Tellers
 from appliance.broker.replication.ha_client import HaClient
 from appliance.broker.replication.in_sync_file import InSyncFile
 from appliance.broker.replication.master_address import MasterAddress
@@ -28,11 +29,12 @@ from appliance.failover.decide import decide
 from appliance.failover.grace import Grace
 from appliance.failover.lease import Beats
 from appliance.failover.older_copy import is_older_copy
-from appliance.failover.own import Attempt, Own, Role
+from appliance.failover.own import Attempt, Doubt, Own, Role
 from appliance.failover.view import Beat, Figures, TermState, following
-from appliance.failover.winning import has_kept_log, is_restored, why_never, why_older_copy
+from appliance.failover.winning import is_restored, why_doubted, why_never
 from appliance.process.awake import awake_s
 from appliance.process.json_file import StateFileError
+from appliance.process.process_identity import runs
 from appliance.register.etcd import EtcdError, OutcomeUnknown
 from appliance.register.register import ID_BYTES, Register
 from appliance.register.term import Term, View
@@ -84,6 +86,7 @@ class Candidate:
         self._has_compared = False  # this log with what etcd was told of it before this process tells anything
         self._began = parts.standing.standing.epochs.current, parts.store.max_physical_offset  # before it copies
         self._grace = Grace()
+        self._tellers = Tellers(parts.session, lambda session: runs(session, parts.session))
         self.refusal = "etcd has not answered yet"  # why it does not become the master now
         self.why_never = self.refusal  # and why it would not if the master died now; "": it would
 
@@ -100,7 +103,8 @@ class Candidate:
 
     async def look(self) -> None:
         """Read, decide, act. A look that fails is the next one's."""
-        if not self._is_told and self._read is not None and (self._has_compared or self._read.is_restored):
+        may_tell = self._has_compared and self._tellers.may_tell(awake_s())
+        if not self._is_told and self._read is not None and (may_tell or self._read.is_restored):
             self._is_told = await self._tell(self._read)
         sent = awake_s()
         try:
@@ -115,21 +119,18 @@ class Candidate:
             return
         received = awake_s()
         await self._settle(read)
+        self._tellers.look(read.figures.get(self._parts.member.membership.number), received)
         members = self._parts.seen.recent(read.figures, received)
         lease_s = self._register.lease_of(read.beat)
         found = as_decided(read, members, sent=sent, received=received, lease_s=lease_s)
         self._view = following(self._view, found)
         view = self._grace.granted(self._view)
-        if self._is_older_copy(view):  # first: until it is compared, it tells nothing, no rival either
-            self._refuse(why_older_copy(self.own().id))
-            self.why_never = self.refusal
+        if await self._is_copy(view):  # first: until it is compared, it tells nothing, no rival either
             return
         if (rival := self._parts.standing.standing.rival) is not None:
             self._refuse(f"epoch {rival.number} was begun twice: an administrator has to choose")
             self.why_never = self.refusal
             return
-        if view.term is not None and has_kept_log(view.term, self.own()):
-            self._parts.turns.is_older_copy = False  # it has followed
         self.why_never = why_never(view, self.own())
         for action in decide(view, self.own(), received):
             await self._do(action)
@@ -147,21 +148,37 @@ class Candidate:
             turns.unsettled = None
             logger.warning("promotion did not happen", extra={"event": "promotion_settled", "epoch": term.epoch})
 
-    def _is_older_copy(self, view: decided.View) -> bool:
-        """Once, at the first look at its own record: another etcd's, and one of before, does not know how long it was.
-        A cut at the end that there is has the store open with a new boot, so what is on record says nothing of it any
-        more."""
-        own, (epoch, end) = self.own(), self._began
-        if self._has_compared or is_restored(view) or view.ids.get(own.id) != own.store_uuid:
+    async def _is_copy(self, view: decided.View) -> bool:
+        """A cut at the end that there is has the store open with a new boot: what is on record is not of it then."""
+        doubt = self._doubt(view)
+        if doubt is Doubt.NONE:
             return False
-        if not is_older_copy(view, dataclasses.replace(own, epoch=epoch, log_end=end)):
-            self._has_compared = True
-            return False
+        own = self.own()
+        self._refuse(why_doubted(own.id, doubt))
+        self.why_never = self.refusal
         if self._parts.turns.turn is None:
-            logger.error("store is an older copy", extra={"event": "older_copy", "physical_offset": end})
-            self._parts.turns.is_older_copy = True
+            facts = {"event": "older_copy", "physical_offset": own.log_end, "why": self.refusal}
+            logger.error("store is a copy", extra=facts)
+            try:
+                await asyncio.to_thread(self._parts.member.doubted, doubt)
+            except StateFileError as exc:
+                self._refuse(f"{self.refusal}; that can't be put on record: {exc}")
+                return True
             self._parts.turns.ask(Cut(own.log_end))
         return True
+
+    def _doubt(self, view: decided.View) -> Doubt:
+        """Whether it is an older copy, once, at the first look at its own record: another etcd's, and one of before,
+        does not know how long it was. Or runs beside the one that it is a copy of, and has its boot."""
+        own, (epoch, end) = self.own(), self._began
+        if is_restored(view) or view.ids.get(own.id) != own.store_uuid:
+            return Doubt.NONE
+        if self._tellers.is_twice and self._tellers.boot == own.boot:
+            return Doubt.COPY
+        if not self._has_compared and is_older_copy(view, dataclasses.replace(own, epoch=epoch, log_end=end)):
+            return Doubt.OLDER
+        self._has_compared = True
+        return Doubt.NONE
 
     async def _tell(self, read: View) -> bool:
         """For people, and for who is to go first. One member of etcd that stands still does not answer this, and says
@@ -204,7 +221,8 @@ class Candidate:
             is_store_local=self._is_before_dead,
             priority=parts.config.broker_election_priority,
             lease_s=parts.config.failover_lease_s,
-            is_older_copy=parts.turns.is_older_copy,
+            doubt=membership.doubt,
+            is_twice=self._tellers.is_twice,
             is_automatic=True,
         )
 
@@ -229,6 +247,7 @@ class Candidate:
             is_healthy=self._is_disk_healthy,
             priority=self._parts.config.broker_election_priority,
             refusal=self.why_never,
+            session=self._session,
         )
 
     # -- the actions --------------------------------------------------------------------------------------------------

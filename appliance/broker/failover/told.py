@@ -72,7 +72,8 @@ def kept_tails(address: str, store: Path) -> tuple[FailoverTail, ...]:
 
 
 def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[FailoverMember, ...]:
-    """All that have joined; where one serves is known of those in the set, and of those that have told it."""
+    """All that have joined; where one serves is known of those in the set, and of those that have told it. A number of
+    before is left out where its broker has joined again, with a store of a later number."""
     known = {holder.id: address for address, holder in term.holders.items()}
     found, is_begun = [], not term.is_unbegun
     for number in sorted({*view.stores.values(), *known}):
@@ -93,7 +94,10 @@ def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[Fai
                 refusal="" if is_quiet else SILENT if said is None else said.refusal,
             )
         )
-    return tuple(found)
+    last = {each.address: each.number for each in found if each.address}  # they are in the order of their numbers
+    return tuple(
+        each for each in found if each.in_sync or each.has_told or last.get(each.address, each.number) == each.number
+    )
 
 
 def _next(members: tuple[FailoverMember, ...], recent: Mapping[int, Figures]) -> FailoverMember | None:

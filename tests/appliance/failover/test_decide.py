@@ -9,7 +9,7 @@ import pytest
 
 from appliance.failover import actions as do
 from appliance.failover.decide import DRAIN_S_MAX, decide
-from appliance.failover.own import Attempt, Role
+from appliance.failover.own import Attempt, Doubt, Role
 from appliance.failover.switching import SWITCH_S
 from appliance.failover.view import Figures, Level, Pause, Switch, Term, TermState
 from appliance.failover.winning import why_never
@@ -33,7 +33,10 @@ REASONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"of_in_sync": frozenset({ONE, THREE})}, {}, "member 2 is not in sync: epoch 4 has 1, 3 on record"),
     ({}, {"boot": "b2"}, "the machine of member 2 has restarted since it came in sync"),
     ({}, {"boot": "b2", "clean_boot": "b1"}, "the machine of member 2 has restarted since it came in sync"),
-    ({}, {"boot": "b2", "is_older_copy": True}, "the store of member 2 is an older copy"),
+    ({}, {"boot": "b2", "doubt": Doubt.OLDER}, "the store of member 2 is an older copy"),
+    ({}, {"boot": "b2", "doubt": Doubt.COPY}, "the store of member 2 is a copy of an open store"),
+    ({}, {"boot": "b2", "doubt": Doubt.DISK}, "the store of member 2 is on a disk that did not take its log"),
+    ({}, {"is_twice": True}, "another process tells etcd that it is member 2"),
     ({"of_level": Level.LOCAL}, {}, "the set proves nothing of member 2"),
     ({"pause": Pause("ops", "disks", 0, 0)}, {}, "ops has paused failover: disks"),
     ({}, {"is_automatic": False}, "automatic failover is off at member 2"),
@@ -361,7 +364,7 @@ def test_a_master_that_has_renewed_cancels_an_unclean_switch(beat_revision: int,
 
 
 def test_an_owner_whose_store_is_an_older_copy_takes_over_when_a_person_accepts_that() -> None:
-    copy = own(SLAVE, id=1, store_uuid="u1", boot="after the cut", session="s9", is_older_copy=True)
+    copy = own(SLAVE, id=1, store_uuid="u1", boot="after the cut", session="s9", doubt=Doubt.OLDER)
     view = viewed(of_in_sync=frozenset({ONE}), told={2: EQUAL._replace(boot="b", log_end=1100)})
     (refused,) = decide(view, copy, NOW)
     assert isinstance(refused, do.Refuse) and "an older copy" in refused.reason

@@ -13,6 +13,7 @@ from django.utils import translation
 from appliance.broker.failover.told import SILENT
 from appliance.failover.actions import TakeOver
 from appliance.failover.decide import decide
+from appliance.failover.own import Doubt
 from appliance.failover.view import Level, TermState
 from appliance.failover.winning import why_never
 from appliance.register.etcd import EtcdClient, Health
@@ -85,7 +86,8 @@ FROZEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"is_automatic": False}),
     ({}, {"is_disk_healthy": False}),
     ({}, {"has_ticked": False}),
-    ({}, {"boot": "b2"}),
+    *(({}, {"boot": "b2", "doubt": doubt}) for doubt in Doubt),
+    ({}, {"is_twice": True}),
     ({"of_level": Level.LOCAL}, {}),
     ({"of_in_sync": frozenset({ONE, THREE})}, {}),
     ({"of_in_sync": frozenset()}, {}),

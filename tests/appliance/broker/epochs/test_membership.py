@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from appliance.broker.epochs import membership
 from appliance.broker.epochs.membership import FILE_NAME, Membership, MembershipFile
 from appliance.errors import StartError
+from appliance.failover.own import Doubt
 
 
 def opened(root: Path, *, is_cut: bool = False, is_wanted: bool = True) -> MembershipFile:
@@ -53,8 +55,42 @@ def test_a_log_that_was_cut_is_of_a_new_boot(tmp_path: Path, machine: Path) -> N
 
 def test_a_log_that_the_disk_did_not_take_is_of_a_new_boot(tmp_path: Path, machine: Path) -> None:
     file = opened(tmp_path)
-    file.doubted()
-    assert opened(tmp_path).membership.boot != file.membership.boot
+    file.doubted(Doubt.DISK)
+    after = opened(tmp_path).membership
+    assert after.boot != file.membership.boot and after.doubt is Doubt.DISK
+
+
+def test_what_a_boot_began_with_stays_over_restarts_until_the_next_one(tmp_path: Path, machine: Path) -> None:
+    file = opened(tmp_path)
+    file.doubted(Doubt.OLDER)
+    assert opened(tmp_path, is_cut=True).membership.doubt is Doubt.OLDER
+    assert opened(tmp_path).membership.doubt is Doubt.OLDER
+    assert opened(tmp_path, is_cut=True).membership.doubt is Doubt.NONE
+
+
+def test_a_copy_of_an_open_stores_folder_is_of_a_new_boot_and_one_of_a_closed_store_is_not(
+    tmp_path: Path, machine: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, copy, closed = tmp_path / "store", tmp_path / "copy", tmp_path / "closed"
+    store.mkdir()
+    file = opened(store)
+    shutil.copytree(store, copy)
+    beside = opened(copy).membership
+    assert beside.boot != file.membership.boot and beside.doubt is Doubt.COPY
+    assert [vars(each)["event"] for each in caplog.records] == ["store_copied"]
+    assert opened(copy).membership == beside  # killed before
+    assert opened(store).membership == file.membership
+    file.closed()
+    shutil.copytree(store, closed)
+    assert opened(closed).membership.boot == file.membership.boot
+
+
+def test_the_file_of_an_earlier_version_is_of_no_folder(tmp_path: Path, machine: Path) -> None:
+    file = opened(tmp_path)
+    path = tmp_path / "config" / FILE_NAME
+    earlier = {name: value for name, value in json.loads(path.read_bytes()).items() if name not in ("folder", "doubt")}
+    path.write_text(json.dumps(earlier))
+    assert opened(tmp_path).membership == file.membership
 
 
 def test_a_kernel_that_tells_no_boot_counts_each_start_as_a_new_one(tmp_path: Path, machine: Path) -> None:

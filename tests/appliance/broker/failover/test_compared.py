@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from appliance.broker.epochs.turns import Cut, Turns
 from appliance.broker.failover.candidate import Candidate
 from appliance.broker.failover.on_record import Seen
 from appliance.broker.replication.in_sync_file import InSyncRecord
+from appliance.failover.own import Doubt
 from appliance.failover.view import Figures, Holder
 from appliance.process.process_identity import new_session
 from appliance.register.etcd import EtcdClient
@@ -49,7 +51,15 @@ class Recorded(Register):
 class Slave:
     """A candidate with what it uses of its broker. end: of its log."""
 
-    def __init__(self, *looks: View, end: int = END, boot: str = "b", rival: Rival | None = None) -> None:
+    def __init__(
+        self,
+        *looks: View,
+        end: int = END,
+        boot: str = "b",
+        rival: Rival | None = None,
+        doubt: Doubt = Doubt.NONE,
+    ) -> None:
+        self.doubted: list[Doubt] = []
         self.register, self.turns = Recorded(*looks), Turns()
         self.store = SimpleNamespace(max_physical_offset=end, flags=0)
         epochs = Epochs((Epoch(4, 0, "four"),), 4, "four")
@@ -57,7 +67,9 @@ class Slave:
             config=BrokerConfig(),
             store=self.store,
             standing=SimpleNamespace(standing=Standing(epochs, rival=rival)),
-            member=SimpleNamespace(membership=Membership("s2", "g", 2, boot, "machine")),
+            member=SimpleNamespace(
+                membership=Membership("s2", "g", 2, boot, "machine", doubt=doubt), doubted=self.doubted.append
+            ),
             in_sync_file=SimpleNamespace(record=InSyncRecord()),
             turns=self.turns,
             seen=Seen(),
@@ -79,8 +91,8 @@ class Slave:
 async def test_an_older_copy_is_told_to_be_one_once_it_is_open_again() -> None:
     slave = Slave(OWN_RECORD)
     await slave.look()
-    again = Slave(OWN_RECORD, boot="a new one")
-    again.turns.go_on_from(slave.turns)
+    assert slave.doubted == [Doubt.OLDER]
+    again = Slave(OWN_RECORD, boot="a new one", doubt=Doubt.OLDER)
     await again.look(2)
     assert "the store of member 2 is an older copy" in again.candidate.refusal and not again.is_found
 
@@ -120,3 +132,21 @@ async def test_one_that_has_a_rival_is_compared_too() -> None:
     slave = Slave(OWN_RECORD, rival=Rival(4, "another", ONE))
     await slave.look(2)
     assert slave.is_found and slave.register.told == []
+
+
+def told(revision: int, session: str, boot: str = "b") -> View:
+    said = FIGURES._replace(log_end=END, session=session, boot=boot)
+    return dataclasses.replace(OWN_RECORD, figures={2: (revision, said)})
+
+
+async def test_a_copy_that_runs_beside_its_original_gets_a_boot_of_its_own_and_tells_nothing() -> None:
+    slave = Slave(told(9, "another"), told(11, "another"))
+    await slave.look(3)
+    assert slave.is_found and slave.doubted == [Doubt.COPY] and slave.register.told == []
+    assert "runs beside" in slave.candidate.why_never
+
+
+async def test_with_boots_of_their_own_neither_of_two_is_cut_and_both_refuse() -> None:
+    slave = Slave(told(9, "another", "b2"), told(11, "another", "b2"))
+    await slave.look(3)
+    assert not slave.is_found and slave.candidate.own().is_twice

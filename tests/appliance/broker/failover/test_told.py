@@ -85,6 +85,20 @@ def test_an_owner_that_is_a_slave_now_tells_why_it_does_not_go_on() -> None:
     assert status_of(TOLD, served_since, {1: said}).members[0].refusal == ""
 
 
+def test_the_number_of_a_store_that_was_replaced_is_not_told_any_more() -> None:
+    """One that is only silent is, and so is one of which nothing is known."""
+    stores = {f"s{number}": number for number in range(1, 7)}
+    gone = {4: (5, figures(TWO, 80)), 5: (6, figures("10.0.0.5:10911", 80))}
+    view = dataclasses.replace(VIEW, stores=stores, figures={**gone, 2: (4, figures("10.0.0.9:10911", 70))})
+    term = dataclasses.replace(TERM, in_sync=(ONE, THREE), holders={ONE: Holder(1, "a"), THREE: Holder(3, "c")})
+    told = status_of(TOLD, dataclasses.replace(view, term=term), {})
+    assert [each.number for each in told.members] == [1, 2, 3, 4, 5, 6]
+    again = dataclasses.replace(view, term=term, figures={**gone, 2: (4, figures(TWO, 70))})
+    told = status_of(TOLD, again, {4: figures(TWO, 80)})
+    assert [each.number for each in told.members] == [1, 3, 4, 5, 6]
+    assert "member 2" not in told.why_none
+
+
 def test_without_a_record_it_says_how_one_begins() -> None:
     assert "gantry admin ha init" in status_of(TOLD, View(), {}).unknown
 

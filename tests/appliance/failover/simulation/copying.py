@@ -151,18 +151,24 @@ class Copying:
         if epochs.highest > max(process.disk.epochs.highest, process.taken) and process.role != Role.FOLLOWING:
             process.fall(str(connection.slave), f"epoch {epochs.highest} has begun")
             process.disk.epochs = process.disk.epochs.heard(epochs.highest, epochs.highest_id)
-        if process.role not in (Role.MASTER, Role.DRAINING):
+        if process.role not in (Role.MASTER, Role.DRAINING) or self._is_copy(connection):
             return
         own = process.disk.epochs
         hello = Hello(broker_name="b", role="", address="", epochs=own, begin=0, end=len(process.disk.log))
         connection.master_heard_at = process.clock()
         connection.sent = -1
-        self.slaves[connection.slave.member.id] = connection
+        self.slaves[connection.slave.member.at] = connection
         self._to_slave(connection, connection.slave.copying.hello_of_master, hello)
+
+    def _is_copy(self, connection: Connection) -> bool:
+        """Whether its store is the master's own, or that of another one that is served."""
+        now, slave = self._process.clock(), connection.slave.member
+        there = [each.slave.member for each in self.slaves.values() if now - each.master_heard_at <= SILENT_S]
+        return any(each is not slave and each.store == slave.store for each in (self._process.member, *there))
 
     def acknowledged(self, connection: Connection, epoch: int, end: int) -> None:
         process = self._process
-        if self.slaves.get(connection.holder.id) is not connection or process.role == Role.FOLLOWING:
+        if self.slaves.get(connection.slave.member.at) is not connection or process.role == Role.FOLLOWING:
             return
         connection.master_heard_at = process.clock()
         is_first, connection.sent = connection.sent < 0, max(connection.sent, end)
@@ -245,7 +251,7 @@ class Copying:
         world = self._world
         if connection.is_broken:
             return
-        if (sender.member.id, receiver.member.id) in world.cuts:
+        if (sender.member.at, receiver.member.at) in world.cuts:
             connection.is_broken = True
             return
         at = max(world.now + world.delay(), connection.arrives_at[way])

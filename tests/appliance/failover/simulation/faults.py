@@ -58,6 +58,7 @@ class Faults:
             (self._moves.see_another_etcd, 0.3),
             (self._moves.put_older_copy_back, 0.3),
             (self._moves.rotate, 0.3),
+            (self._moves.run_copy, 0),
         )
         if not self._weights and (wanted := world.mixture.faults):
             self._weights = [wanted.get(kind.__name__.strip("_"), 0) for kind, _ in kinds]
@@ -81,14 +82,14 @@ class Faults:
     def _cut(self) -> None:
         """One member from etcd, from the others, or from both; one way or both ways."""
         world, member = self._world, self._someone()
-        others = [each for each in (ETCD, *world.members) if each != member.id]
+        others = [each for each in (ETCD, *world.members) if each != member.at]
         chosen = (
             {ETCD} if world.rng.random() < 0.35 else set(world.rng.sample(others, world.rng.randint(1, len(others))))
         )
-        cuts = {(member.id, other) for other in chosen} | {(other, member.id) for other in chosen}
+        cuts = {(member.at, other) for other in chosen} | {(other, member.at) for other in chosen}
         if world.rng.random() < 0.3:
             way = world.rng.random() < 0.5
-            cuts = {cut for cut in cuts if (cut[0] == member.id) == way}
+            cuts = {cut for cut in cuts if (cut[0] == member.at) == way}
         world.note("cut", *cuts)
         world.cuts |= cuts
         world.at(world.rng.expovariate(0.15), world.cuts.difference_update, cuts)
@@ -96,19 +97,19 @@ class Faults:
     def _cut_from_etcd(self) -> None:
         """A master that clients and slaves still reach."""
         world, member = self._world, self._someone()
-        cuts = {(member.id, ETCD), (ETCD, member.id)}
+        cuts = {(member.at, ETCD), (ETCD, member.at)}
         world.cuts |= cuts
         world.at(world.lease_s * (0.5 + 2 * world.rng.random()), world.cuts.difference_update, cuts)
 
     def _stall(self) -> None:
         """Requests of a member are executed late, or answered late; soon none arrives any more."""
         world, member = self._world, self._someone()
-        link = (member.id, ETCD) if world.rng.random() < 0.4 else (ETCD, member.id)
+        link = (member.at, ETCD) if world.rng.random() < 0.4 else (ETCD, member.at)
         world.stalls[link] = 4.0
         world.note("stalled", *link)
         world.at(world.rng.random() * 6.0, world.stalls.pop, link, None)
         if link[0] == ETCD and world.rng.random() < 0.7:
-            cuts = {(member.id, ETCD)}
+            cuts = {(member.at, ETCD)}
             world.at(world.rng.random() * 2.0, world.cuts.update, cuts)
             world.at(world.lease_s * 2, world.cuts.difference_update, cuts)
 
@@ -292,7 +293,7 @@ class Witness:
 
     def _look(self) -> None:
         world = self._world
-        if (self._dead.member.id, ETCD) in world.cuts:
+        if (self._dead.member.at, ETCD) in world.cuts:
             return
         state = world.etcd.state
         is_its = state.term.session == self._dead.session

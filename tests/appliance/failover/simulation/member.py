@@ -43,9 +43,10 @@ class Disk:
 class Member:
     """clock: its offset and rate, anew with each boot."""
 
-    def __init__(self, world: World, number: int, store: str) -> None:
+    def __init__(self, world: World, number: int, store: str, at: int = 0) -> None:
         self.world = world
         self.id, self.store = number, store
+        self.at = at or number  # where it is found: a copy of a member's folder has another place
         self.disk = Disk()
         self.boots = self.processes = 0
         self.offset, self.rate = 0.0, 1.0
@@ -64,7 +65,7 @@ class Member:
 
     def start(self) -> None:
         """Unless its machine is gone for good."""
-        if self.process is None and self.world.members.get(self.id) is self:
+        if self.process is None and self.world.members.get(self.at) is self:
             self.processes += 1
             self.process = Process(self)
             self.disk.clean_boot = ""
@@ -100,7 +101,7 @@ class Process:
         self.member = member
         self.world = member.world
         self.disk = member.disk
-        self.session = f"{member.id}:{member.boots}/{member.processes}"  # it begins with the boot of a machine
+        self.session = f"{member.at}:{member.boots}/{member.processes}"  # it begins with the boot of a machine
         self.role = Role.FOLLOWING
         self.clean_boot = self.disk.clean_boot
         self.has_compared = False  # its log with what etcd was told of it before
@@ -181,8 +182,8 @@ class Process:
             is_healthy=not self.is_disk_bad,
             priority=self.member.priority,
         )
-        if (self.member.id, 0) not in self.world.cuts:
-            self.world.etcd_of(self.member.id).tell(self.member.id, figures)
+        if (self.member.at, 0) not in self.world.cuts:
+            self.world.etcd_of(self.member.at).tell(self.member.id, figures)
 
     def answered(self, then: Callable[[bool, View], None], is_done: bool, view: View, stamp: float) -> None:
         """etcd's answer has arrived: of a read, or of a transaction, whose failure branch reads, too."""
@@ -280,9 +281,18 @@ class Process:
             is_disk_healthy=not self.is_disk_bad,
             has_ticked=not self.is_stuck,
             following=self.copying.following,
+            is_store_local=not self._runs_elsewhere(),
             priority=member.priority,
             lease_s=self.world.lease_s,
             is_automatic=True,
+        )
+
+    def _runs_elsewhere(self) -> bool:
+        """Whether the process of the term still runs, on a copy of this store or on what this is a copy of."""
+        term = None if self.view is None else self.view.term
+        twins = [each for each in self.world.members.values() if each.id == self.member.id and each is not self.member]
+        return any(
+            each.process is not None and term is not None and each.process.session == term.session for each in twins
         )
 
     def consider(self) -> None:
@@ -356,7 +366,7 @@ class Process:
             action.epoch,
             epoch_id,
             self.member.id,
-            "",
+            str(self.member.at),
             self.session,
             TermState.OPENING,
             action.in_sync,
@@ -573,7 +583,7 @@ class Process:
 
     def follow(self, action: do.Follow) -> None:
         if self.role == Role.FOLLOWING:
-            self.copying.follow(action.owner)
+            self.copying.follow(int(action.address or action.owner))
 
     def refuse(self, action: do.Refuse) -> None:
         self.refusal = action.reason

@@ -16,6 +16,7 @@ from tests.appliance.failover.simulation.world import World
 COPIES_MAX = 12
 COPY_S = 6.0  # from one copy to the next, at most
 JOINS_S = 3.0
+COPY_AT, BOOTS_OF_COPY = 100, 1000
 JOIN_TRIES = 5
 ANOTHER_S = 12.0
 
@@ -35,6 +36,7 @@ class Moves:
         self._copies: deque[Copy] = deque(maxlen=COPIES_MAX)
         self._number = max(world.members)
         self._clusters = 1000
+        self._runs = 0  # of copies
         self.is_on = True
         self._times = random.Random(world.seed)  # of copies: they change nothing else in a scenario without them
         world.at(self._times.random() * COPY_S, self._copy)
@@ -85,6 +87,21 @@ class Moves:
         """Whether a member will tell again what it has told: one that lost it tells less once it has started."""
         told, member = self._world.etcd.members.get(number), self._world.members.get(number)
         return told is not None and (member is None or told.log_end <= len(member.disk.log))
+
+    def run_copy(self) -> None:
+        """A copy of a member's folder as it is now is started beside it, on its machine; one at a time."""
+        world, at = self._world, COPY_AT
+        if at in world.members:
+            world.members.pop(at).kill()
+        original = world.rng.choice(list(world.members.values()))
+        found = Member(world, original.id, original.store, at)
+        found.disk, found.boots = copy.deepcopy(original.disk), original.boots
+        self._runs += 1
+        if world.rules.copies_have_own_boot:
+            found.boots += BOOTS_OF_COPY * self._runs
+        world.members[at] = found
+        world.note("copy of", original.id, "with a log of", len(found.disk.log))
+        found.start()
 
     # -- members ------------------------------------------------------------------------------------------------------
 

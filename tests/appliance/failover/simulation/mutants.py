@@ -33,6 +33,7 @@ from tests.appliance.failover.simulation.world import (
     ROTATION,
     SETS,
     TIMES,
+    TWINS,
     TWO_ETCDS,
     Mixture,
     Rules,
@@ -261,6 +262,7 @@ MUTANTS = (
         seed=109,
     ),
     Mutant("the number of a member that is gone is given out again", rule="numbers_last", mixture=ROTATION, seed=5),
+    Mutant("a copy that runs beside its original counts as that", rule="copies_have_own_boot", mixture=TWINS),
     Mutant("a candidate does not wait", instead=((lease, "has_waited", lambda changed, lease_s, now: True),)),
     Mutant(
         "any old term is taken for the own restarted one (no lock)",

@@ -50,6 +50,7 @@ class Rules:
     compares_switch: bool = True  # when a member takes over
     checks_cluster: bool = True  # of the etcd that answers a transaction
     numbers_last: bool = True  # no store gets the number of another one that is gone
+    copies_have_own_boot: bool = True  # of a store's folder that was open
     yields_when_overtaken: bool = True  # by a later epoch, between the transaction and the first byte of its own
 
 
@@ -130,6 +131,9 @@ COPIES = Mixture(
     name="copies", faults={"put_older_copy_back": 5, "kill": 3, "lose_power": 1, "stop_cleanly": 2, "cut": 1}
 )
 ROTATION = Mixture(name="rotation", faults={"rotate": 4, "switch": 3, "kill": 2, "cut": 2, "put_older_copy_back": 1})
+TWINS = Mixture(
+    name="twins", faults={"run_copy": 3, "cut": 5, "kill": 4, "switch": 1, "cut_from_etcd": 1, "lose_power": 1}
+)
 MIXTURES = {
     each.name: each
     for each in (
@@ -149,6 +153,7 @@ MIXTURES = {
         TWO_ETCDS,
         COPIES,
         ROTATION,
+        TWINS,
     )
 }
 
@@ -232,7 +237,7 @@ class World:
     ) -> None:
         """Ask etcd: a read, or a transaction. then: with whether it was executed, and what stands there; perhaps
         never."""
-        name, rng, sent = process.member.id, self.rng, process.clock()
+        name, rng, sent = process.member.at, self.rng, process.clock()
         if (name, ETCD) in self.cuts or rng.random() < self.loss:
             return
         self.at(self.delay() + self._stalled(name, ETCD), self._execute, process, change, then, sent)
@@ -244,12 +249,11 @@ class World:
     def _execute(
         self, process: Process, change: Change | None, then: Callable[[bool, View], None], sent: float
     ) -> None:
-        store = self.etcd_of(process.member.id)
+        name = process.member.at
+        store = self.etcd_of(name)
         is_done = change is not None and store.execute(change)
-        if (ETCD, process.member.id) in self.cuts or self.rng.random() < self.loss:
+        if (ETCD, name) in self.cuts or self.rng.random() < self.loss:
             return
         stale = self.rng.randrange(STALE_READS) if change is None and self.rng.random() < self.staleness else 0
         view, stamp = store.view(stale, sent, 0.0), store.state.stamp
-        self.soon(
-            process, self.delay() + self._stalled(ETCD, process.member.id), process.answered, then, is_done, view, stamp
-        )
+        self.soon(process, self.delay() + self._stalled(ETCD, name), process.answered, then, is_done, view, stamp)
