@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from dashboard.definitions.schemas import GROUP_NAME, WORD, Definitions, address_wanted
 
 PROBLEMS_MAX = 20
+LOOKS_MAX = 100  # for a line, each through the document: a value that fits none of several kinds has several errors
 VALUE_CHARS_MAX = 40
 Place = tuple[int | str, ...]
 
@@ -23,13 +24,14 @@ Place = tuple[int | str, ...]
 def problems_of(failure: ValidationError, values: Any, line_of: Callable[[Place], int]) -> list[str]:
     """A sentence for each value that does not fit, each once. values: what was read."""
     found: dict[str, None] = {}
-    for error in failure.errors(include_url=False):
+    errors = failure.errors(include_url=False)
+    for error in errors[:LOOKS_MAX]:
         place, schema = _schema_of(error["loc"])
         words = ", ".join(_words(place, values))
         told = {"line": line_of(place), "place": words, "why": _why(error, schema)}
         found.setdefault(gettext("Line %(line)s, %(place)s: %(why)s") % told)
-    sentences = list(found)
-    return [*sentences[:PROBLEMS_MAX], *(["…"] if len(sentences) > PROBLEMS_MAX else [])]
+    is_more = len(found) > PROBLEMS_MAX or len(errors) > LOOKS_MAX
+    return [*list(found)[:PROBLEMS_MAX], *(["…"] if is_more else [])]
 
 
 def _why(error: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
@@ -43,7 +45,7 @@ def _why(error: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if error["type"] == "value_error" and schema.get("type") == "string":
         return address_wanted()  # the only text that a rule of its own checks
     value = json.dumps(error["input"], ensure_ascii=False, default=str)  # "3" is not 3
-    told = {"value": value[:VALUE_CHARS_MAX] + "…" * (len(value) > VALUE_CHARS_MAX), "allowed": allowed}
+    told = {"value": _short(value), "allowed": allowed}
     return gettext("%(value)s does not fit: it has to be %(allowed)s.") % told
 
 
@@ -133,5 +135,10 @@ def _words(place: Place, values: Any) -> list[str]:
         except (KeyError, IndexError, TypeError):
             values = None
         name = (values.get("name") or values.get("access_key")) if isinstance(values, dict) else None
-        words.append(part if isinstance(part, str) else f"{part + 1} ({name})" if name else str(part + 1))
+        named = f" ({_short(str(name))})" if name else ""
+        words.append(_short(part) if isinstance(part, str) else f"{part + 1}{named}")
     return words
+
+
+def _short(text: str) -> str:
+    return text[:VALUE_CHARS_MAX] + "…" * (len(text) > VALUE_CHARS_MAX)

@@ -16,6 +16,7 @@ import pytest_asyncio
 import yaml
 from django.conf import settings
 from django.test import AsyncClient
+from pydantic import ValidationError
 
 from appliance.cli.admin.command import Shown
 from appliance.cli.admin.main import parse
@@ -26,6 +27,8 @@ from dashboard.definitions.document import DocumentRefused, items_of, read
 from dashboard.definitions.importing import exported, imported, planned
 from dashboard.definitions.pages import AccountForm
 from dashboard.definitions.plan import plan_of
+from dashboard.definitions.problems import LOOKS_MAX, PROBLEMS_MAX, Place, problems_of
+from dashboard.definitions.schemas import Definitions
 from dashboard.models.alerts import AlertChannel, AlertRule
 from dashboard.models.audit import AuditEntry, Result, Way
 from dashboard.models.management import User
@@ -226,6 +229,17 @@ def test_what_does_not_fit_is_said_with_its_line_and_what_is_allowed(text: str, 
         read(text)
     [problem] = refused.value.problems
     assert problem.startswith(told)
+
+
+def test_of_many_problems_the_first_ones_are_looked_up_and_no_sentence_is_long() -> None:
+    """Each look for a line walks through the document: 60 000 of them would take minutes."""
+    looks: list[Place] = []
+    values = {"topics": [{"name": "x" * 100_000, **{f"{number:03}" * 1000: 1 for number in range(500)}}]}
+    with pytest.raises(ValidationError) as refused:
+        Definitions.model_validate(values)
+    problems = problems_of(refused.value, values, lambda place: looks.append(place) or 1)  # type: ignore[func-returns-value]
+    assert len(problems) == PROBLEMS_MAX + 1 and problems[-1] == "…" and len(looks) == LOOKS_MAX
+    assert max(map(len, problems)) < 1000
 
 
 def test_problems_are_a_sentence_each_and_not_endless() -> None:
