@@ -337,6 +337,10 @@ class MessageStore(StoreView):
         """See LogFlusher.when_flushed."""
         self.log_flusher.when_flushed(end_offset, callback)
 
+    def flush_soon(self) -> None:
+        """See LogFlusher.flush_soon."""
+        self.log_flusher.flush_soon()
+
     async def until_flushed(self, end_offset: int | None = None) -> bool:
         """Wait until the disk has the log below an offset, or all of it; False when it is too slow, or has failed."""
         flushed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

@@ -68,6 +68,7 @@ class LogFlusher:
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._last_thorough = time.monotonic()
+        self._is_due = False
         self._sync_began: float | None = None
 
     @property
@@ -84,6 +85,11 @@ class LogFlusher:
         self._wake.set()
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._expire)
+
+    def flush_soon(self) -> None:
+        """Flush what there is, however little: nobody waits for it."""
+        self._is_due = True
+        self._wake.set()
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -130,8 +136,9 @@ class LogFlusher:
         if dirty_bytes <= 0:
             return False
         now = time.monotonic()
-        if self._waiting or dirty_bytes >= LEAST_DIRTY_BYTES or now - self._last_thorough >= THOROUGH_INTERVAL_S:
-            self._last_thorough = now
+        is_due = self._is_due or now - self._last_thorough >= THOROUGH_INTERVAL_S
+        if self._waiting or is_due or dirty_bytes >= LEAST_DIRTY_BYTES:
+            self._last_thorough, self._is_due = now, False
             return True
         return False
 

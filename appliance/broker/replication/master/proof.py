@@ -30,6 +30,7 @@ from store.message_store import MessageStore
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.25
+FLUSH_DUE = 0.25  # of the lease: with the log unflushed for so long, the disk is asked whether it writes
 OPENING_LEASES = 3  # for closing as a slave, and again for opening; then it is taken for one that hangs
 
 
@@ -159,6 +160,8 @@ class MasterProof:
         flushed = self._store.flushed_offset
         if flushed != self._flushed or flushed >= self._store.max_physical_offset:
             self._flushed, self._flushed_at = flushed, now
+        elif now - self._flushed_at >= self._lease_s * FLUSH_DUE:
+            self._store.flush_soon()  # a little would wait for 10 s, and say nothing of the disk
         is_proven = self.is_proven
         if self.may_register != self._was_registered:
             self._was_registered = not self._was_registered

@@ -30,6 +30,7 @@ from gantrymq.remoting.codes import RequestCode, ResponseCode
 from store.inspect.dump import Selection, dump_records
 from store.inspect.folder import StoreFolder
 from store.message_store import MessageStore
+from store.upkeep import flush
 from tests.appliance.broker.failover.automatic import LEASE_S, begun, begun_with_copies, die, member, reason
 from tests.appliance.broker.replication.brokers import is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.pair import TOPIC
@@ -467,6 +468,20 @@ async def test_a_slave_that_lost_its_power_does_not_take_over_though_all_flush_s
             await until(lambda: takes_messages(one))
             await on_record.until_in_sync(one, two)
             await same_logs(one, two)
+
+
+async def test_a_master_with_little_to_write_has_the_disk_take_it_within_its_lease(
+    on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that is not flushed for a lease stands for a disk that does not write, and ends the master's proof."""
+    monkeypatch.setattr(flush, "THOROUGH_INTERVAL_S", 3600.0)
+    async with member(on_record, "two", 1) as two, member(on_record, "one", 0) as one:
+        await begun_with_copies(on_record, one, two)
+        store, asked = one.controller.store, asyncio.Event()
+        flush_soon = store.flush_soon
+        monkeypatch.setattr(store, "flush_soon", lambda: (asked.set(), flush_soon()))
+        await send(one, 1)
+        await until(lambda: asked.is_set() and store.flushed_offset >= store.max_physical_offset)
 
 
 def machine_lost_power(store: Path) -> None:
