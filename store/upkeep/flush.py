@@ -87,7 +87,7 @@ class LogFlusher:
             self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self._expire)
 
     def flush_soon(self) -> None:
-        """Flush what there is, however little: nobody waits for it."""
+        """Flush what there is, however little. It does not wait for the disk."""
         self._is_due = True
         self._wake.set()
 

@@ -173,7 +173,7 @@ class Candidate:
         own, (epoch, end) = self.own(), self._began
         if is_restored(view) or view.ids.get(own.id) != own.store_uuid:
             return Doubt.NONE
-        if self._tellers.is_twice and self._tellers.boot == own.boot:
+        if self._tellers.is_twice and self._tellers.is_sure and self._tellers.boot == own.boot:
             return Doubt.COPY
         if not self._has_compared and is_older_copy(view, dataclasses.replace(own, epoch=epoch, log_end=end)):
             return Doubt.OLDER

@@ -1,8 +1,8 @@
 """Whether another process tells etcd that it is this member, too: one of the two runs on a copy of the other's store.
 
 A process of before has told of itself, and tells no more; so it takes one that is known to run, or something that was
-told since this process first looked. Only for people, and so that the two are told apart: what guards messages is the
-boot of a copy (epochs/membership.py). No I/O.
+told since this process first looked; and twice for more than a refusal, since etcd may have executed one word late.
+No I/O.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class Tellers:
         self._other: tuple[int, float] | None = None  # its revision, and until when it has to be seen again
         self._has_told = False
         self._told_at = 0.0  # when another one was last seen to tell
+        self._words = 0  # of another one that were new
         self.is_twice = False
+        self.is_sure = False  # it is not the last word of one that is dead
         self.boot = ""  # of the other one
 
     def look(self, said: tuple[int, Figures] | None, now: float) -> None:
@@ -43,8 +45,12 @@ class Tellers:
         else:
             is_new = revision != self._other[0]
             self._other = revision, self._other[1]
+        if runs is False:  # a word that etcd had late
+            return
+        self._words += is_new
         if is_new or runs:
             self.is_twice, self._told_at, self.boot = True, now, said.boot
+            self.is_sure |= bool(runs) or self._words > 1
 
     def may_tell(self, now: float) -> bool:
         """Whether it takes nothing away from another one that may still run."""

@@ -19,6 +19,15 @@ def test_a_process_that_was_there_before_is_not_another_one() -> None:
     seen = tellers(runs=False)
     seen.look((7, said("before")), 0.0)
     assert not seen.is_twice and seen.may_tell(0.0)
+    seen.look((8, said("before")), 0.3)  # etcd had its last word late
+    assert not seen.is_twice and seen.may_tell(0.3)
+
+
+def test_one_late_word_of_a_process_that_may_run_elsewhere_makes_nothing_sure() -> None:
+    seen = tellers()
+    for revision, is_sure in ((7, False), (8, False), (9, True)):
+        seen.look((revision, said("before")), 0.3)
+        assert seen.is_sure is is_sure
 
 
 def test_of_one_that_may_run_elsewhere_a_turn_is_waited_for_and_its_next_word_proves_it() -> None:
