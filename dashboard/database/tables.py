@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from django.apps import apps
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from dashboard.language.sentences import gettext
@@ -59,7 +59,9 @@ def bring_up_to_date(*, before: Callable[[], object], begin_anew: str) -> bool:
         return False
     if applied:
         before()
-    call_command("migrate", verbosity=0, interactive=False)
+    # All of it or nothing: Django notes a migration after it, and one that replaces others in a row for each of them.
+    with connection.constraint_checks_disabled(), transaction.atomic():  # SQLite has it in this order only
+        call_command("migrate", verbosity=0, interactive=False)
     return True
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from django.db import DatabaseError, OperationalError, connection, connections
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import AsyncClient, RequestFactory
 
 from dashboard.database import state as database
@@ -152,7 +153,9 @@ ALERTS_OF_0_1_0 = {
 }  # fmt: skip
 
 
-def test_alarms_and_incidents_of_0_1_0_are_alerts_with_their_rules_and_channels(files: DatabaseFiles) -> None:
+@pytest.fixture
+def of_0_1_0(files: DatabaseFiles) -> DatabaseFiles:
+    """The same, with that version's tables and rows in them."""
     close_wal(files.path)
     files.remove()
     connection.close()
@@ -161,6 +164,10 @@ def test_alarms_and_incidents_of_0_1_0_are_alerts_with_their_rules_and_channels(
         for table, row in ALERTS_OF_0_1_0.items():
             places = ", ".join(["%s"] * len(row))
             cursor.execute(f"INSERT INTO dashboard_{table} ({', '.join(row)}) VALUES ({places})", list(row.values()))
+    return files
+
+
+def test_alarms_and_incidents_of_0_1_0_are_alerts_with_their_rules_and_channels(of_0_1_0: DatabaseFiles) -> None:
     prepare()
     assert database.state.why == ""
     of_rule, of_check = AlertRow.objects.order_by("pk")
@@ -168,6 +175,24 @@ def test_alarms_and_incidents_of_0_1_0_are_alerts_with_their_rules_and_channels(
     assert (of_rule.subject, of_rule.is_told, of_rule.ended_at) == ("g", True, None)
     assert (of_check.rule, of_check.subject, of_check.level, of_check.text) == (None, "b gone", 2, "e")
     assert (of_check.worst, of_check.begun_at.day, json.loads(of_check.words)["text"]) == ("w", 22, "e")
+
+
+@pytest.mark.parametrize("noted", [0, 3])
+def test_an_upgrade_that_ends_before_it_is_noted_is_done_again(of_0_1_0: DatabaseFiles, noted: int) -> None:
+    note, left = MigrationRecorder.record_applied, iter([True] * noted)
+
+    def die(recorder: MigrationRecorder, app: str, name: str) -> None:
+        if app == "dashboard" and not next(left, False):
+            raise OSError("ended")
+        note(recorder, app, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MigrationRecorder, "record_applied", die)
+        prepare()
+    assert "ended" in database.state.why
+    prepare()
+    assert (database.state.why, database.state.set_aside) == ("", "")
+    assert AlertRow.objects.count() == 2
 
 
 OF_COMMITS_SINCE_0_1_0 = [
