@@ -1,19 +1,22 @@
-"""deploy/test-on: where another Python comes from, and what is said when it can't be had."""
+"""deploy/test-on: where another Python comes from, and what is said when it can't be had; .ci/run, which calls it."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from deploy.binary.parts import read_lock
 from deploy.lock_file import pinned
 from tests.conftest import missing
+from tests.waiting import WITHIN_S, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "deploy" / "test-on"
@@ -96,3 +99,60 @@ def test_the_short_round_asks_for_packages_that_are_locked() -> None:
 def test_the_check_of_a_submission_runs_what_is_pinned() -> None:
     steps = (ROOT / ".ci" / "run").read_text()
     assert [version for version in read_lock()["tested"] if f"deploy/test-on {version} --short" not in steps] == []
+
+
+STAND_IN = """#!/usr/bin/env bash
+shopt -s extglob
+step="${0##*/} $*"
+case $step in $WAITS) trap 'echo "interrupted $step" >>"$SEEN"; exit 2' INT ;; esac
+echo "$step" >>"$SEEN"
+case $step in $FAILS) echo "no: $step" && exit 3 ;; esac
+case $step in $WAITS) while :; do sleep 1; done ;; "git "*) echo 0000 ;; esac
+"""
+
+
+def begin_check(tmp_path: Path, *, fails: str = "", waits: str = "") -> subprocess.Popen[str]:
+    """All of .ci/run, where each of its programs is one that tells `seen` its words; patterns say what else it does."""
+    (tmp_path / ".ci").mkdir()
+    check = Path(shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci"))
+    needed = re.findall(r"^need (\S+) ", check.read_text(), re.MULTILINE)
+    programs = [f"bin/{name}" for name in ("apt-cache", "apt-get", "git", "sudo", *needed)]
+    for name in [*programs, "deploy/build-deb", "deploy/test", "deploy/test-on", "deploy/audit"]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(STAND_IN)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "left").mkdir()
+    environment = os.environ | {
+        "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "TMPDIR": str(tmp_path / "left"),
+        "SEEN": str(tmp_path / "seen"), "FAILS": fails, "WAITS": waits,
+    }  # fmt: skip
+    return subprocess.Popen([check, "--long"], env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def told(seen: Path) -> set[str]:
+    """The first two words of each step."""
+    return {" ".join(line.split()[:2]) for line in seen.read_text().splitlines()}
+
+
+@pytest.mark.parametrize("fails", ["", "build-deb*", "test --d*", "test-on own", "test-on 3*", "test -n*", "audit*"])
+def test_a_check_runs_every_step_and_fails_when_one_does(tmp_path: Path, fails: str) -> None:
+    check = begin_check(tmp_path, fails=fails)
+    said, _ = check.communicate(timeout=WITHIN_S)
+    assert check.returncode == bool(fails) and said.count("no: ") == bool(fails)
+    steps = {line.split()[0] for line in (tmp_path / "seen").read_text().splitlines()}
+    assert steps >= {"build-deb", "test", "test-on", "audit"} and list((tmp_path / "left").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_check_that_is_ended_ends_what_it_runs(tmp_path: Path, number: signal.Signals) -> None:
+    seen = tmp_path / "seen"
+    with begin_check(tmp_path, waits="@(test-on own|test -n*)") as check:
+        wait_until(lambda: seen.exists() and {"test-on own", "test -n"} <= told(seen))
+        started = psutil.Process(check.pid).children(recursive=True)
+        check.send_signal(number)
+        assert check.wait(WITHIN_S) != 0
+    assert psutil.wait_procs(started, WITHIN_S)[1] == []
+    assert told(seen) & {"interrupted test-on", "interrupted test", "test-on 3.13", "audit"} == {
+        "interrupted test-on", "interrupted test",
+    }  # fmt: skip
+    assert list((tmp_path / "left").iterdir()) == []
