@@ -7,19 +7,16 @@ import heapq
 import itertools
 import logging
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from appliance.broker.groups.consumer_groups import ConsumerManager
-from appliance.broker.groups.subscription_group import SubscriptionGroupManager
+from appliance.broker.pop.handlers import PopParts
 from appliance.broker.pop.leases import Key, Lease
 from appliance.broker.pop.modes import POP, PULL, Mode
 from appliance.broker.pop.service import PopService
-from appliance.broker.topics.topic_config import TopicConfigManager
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, text_field
 from appliance.remoting.request_body import read_body
-from appliance.settings.roles import BrokerConfig
 from gantrymq.client.consume.rebalance import AllocateStrategy, allocate_averagely, allocate_by_circle
 from gantrymq.errors import GantryError, RecordError
 from gantrymq.message.model import MessageQueue
@@ -40,17 +37,7 @@ STRATEGIES: dict[str, AllocateStrategy] = {"AVG": allocate_averagely, "AVG_BY_CI
 SHOWN_MAX = 500
 
 
-class ModeParts(Protocol):
-    """What these handlers use of the broker."""
-
-    config: BrokerConfig
-    topics: TopicConfigManager
-    groups: SubscriptionGroupManager
-    consumers: ConsumerManager
-    pop: PopService
-
-
-async def query_assignment(parts: ModeParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def query_assignment(parts: PopParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """400: the queues of one member, each with the mode. Without an assignment the client keeps what it has."""
     asked = read_body(QueryAssignmentRequest, request.body)
     mode = parts.pop.modes.get(asked.topic, asked.consumer_group) or Mode(PULL)
@@ -84,7 +71,7 @@ def _assigned(request: RemotingCommand, queues: list[MessageQueue], mode: Mode) 
     return request.reply(body=fastjson.dumps({"messageQueueAssignments": [entry(queue) for queue in queues]}))
 
 
-async def set_mode(parts: ModeParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+async def set_mode(parts: PopParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """401: have a group pull or pop a topic from now on. To PULL: when what it has out can be pulled."""
     wanted = read_body(SetModeRequest, request.body)
     topic, group = wanted.topic, wanted.consumer_group
@@ -108,7 +95,7 @@ async def set_mode(parts: ModeParts, connection: ServerConnection, request: Remo
     return request.reply()
 
 
-def get_leases(parts: ModeParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_leases(parts: PopParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """29410: what a group has in flight, the oldest first; a group that pops nothing has nothing."""
     group = text_field(request.ext_fields, "consumerGroup")
     count = int_field(request.ext_fields, "count", SHOWN_MAX, low=0, high=SHOWN_MAX)

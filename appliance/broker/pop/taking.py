@@ -9,14 +9,14 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from appliance.broker.delivery.hot_data import is_hot
 from appliance.broker.pop.handles import ORDER_QUEUE, OWN_TOPIC, RETRY_TOPIC, REVIVE_QUEUE, Handle
 from appliance.broker.pop.lease_book import LEASES_A_QUEUE_MAX, LEASES_MAX, LeaseBook
 from appliance.broker.pop.leases import Key, QueueLeases
+from appliance.broker.pop.redelivery import PopServiceParts
 from appliance.broker.pop.requests import ANY_QUEUE, FROM_MIN, PopFields
-from appliance.broker.topics.topic_config import TopicConfigManager
 from gantrymq.errors import MessageRejected, RecordError
 from gantrymq.message.properties import (
     FIRST_POP_TIME,
@@ -29,7 +29,6 @@ from gantrymq.message.record import HEAD, encode_fields, split_record
 from gantrymq.message.topics import pop_retry_topic
 from store.base.errors import NotReadableNow
 from store.base.results import GetMessageResult, GetMessageStatus
-from store.message_store import MessageStore
 from store.queues.filter import Filter
 
 RETRY_FIRST_EVERY = 5
@@ -42,13 +41,6 @@ _PASSED = {
     GetMessageStatus.MESSAGE_WAS_REMOVING,
     GetMessageStatus.OFFSET_FOUND_NULL,
 }
-
-
-class TakingParts(Protocol):
-    """What is read, and who may have it."""
-
-    store: MessageStore
-    topics: TopicConfigManager
 
 
 class Batch(NamedTuple):
@@ -83,7 +75,7 @@ class Taking:
 
     def __init__(
         self,
-        parts: TakingParts,
+        parts: PopServiceParts,
         book: LeaseBook,
         offsets: Callable[[str, str, int], int],
         broker_name: str,

@@ -7,21 +7,16 @@ for a group that pops the topic the broker moves the offsets, and all leases of 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from appliance.broker.groups.consumer_groups import ConsumerManager
-from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.groups.reset_offset import OffsetReset, ResetOrder
 from appliance.broker.pop.leases import Key
-from appliance.broker.pop.service import PopService
-from appliance.broker.topics.topic_config import TopicConfigManager
+from appliance.broker.processors.admin_topics import AdminTopicParts
 from appliance.errors import BrokerError
-from appliance.settings.roles import BrokerConfig
 from gantrymq.message.model import MessageQueue
 from gantrymq.remoting import fastjson
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.message_store import MessageStore
 
 if TYPE_CHECKING:
     from appliance.remoting.connection import ServerConnection
@@ -33,26 +28,15 @@ VERSION_WITH_RESET = 28  # MQVersion ordinal of V3_0_7_SNAPSHOT
 UNSET_REMARK = "not set any response code"  # RocketMQ forgets to remove its template's remark from this answer
 
 
-class AdminOffsetParts(Protocol):
-    """What these handlers use of the broker."""
-
-    config: BrokerConfig
-    store: MessageStore
-    topics: TopicConfigManager
-    offsets: ConsumerOffsetManager
-    consumers: ConsumerManager
-    pop: PopService
-
-
 async def get_all_offsets(
-    parts: AdminOffsetParts, connection: ServerConnection, request: RemotingCommand
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """43: every committed offset."""
     return request.reply(body=await parts.offsets.body())
 
 
 def query_correction_offset(
-    parts: AdminOffsetParts, connection: ServerConnection, request: RemotingCommand
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """308: the smallest offset of any group on each queue; "no limit" where that is beyond compareGroup's."""
     fields = request.ext_fields
@@ -70,7 +54,7 @@ def query_correction_offset(
 
 
 def clone_group_offset(
-    parts: AdminOffsetParts, connection: ServerConnection, request: RemotingCommand
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """314: give one group the offsets of another, on one topic or on all (RocketMQ copies nothing then).
 
@@ -96,13 +80,13 @@ def clone_group_offset(
     return request.reply()
 
 
-def _consumes(parts: AdminOffsetParts, group: str, topic: str) -> bool:
+def _consumes(parts: AdminTopicParts, group: str, topic: str) -> bool:
     """False when the group is online without subscribing to the topic."""
     info = parts.consumers.get(group)
     return info is None or not info.subscriptions or topic in info.subscriptions
 
 
-def reset_offset(parts: AdminOffsetParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def reset_offset(parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """222: have the group go on at a time. Its online consumers commit the new offsets, unless it pops the topic."""
     order = ResetOrder.of(request.ext_fields)
     table = OffsetReset(parts.config.broker_name, parts.topics, parts.offsets, parts.store).targets(order)
@@ -145,7 +129,7 @@ def reset_offset(parts: AdminOffsetParts, connection: ServerConnection, request:
 
 
 def _reset_pops(
-    parts: AdminOffsetParts,
+    parts: AdminTopicParts,
     connection: ServerConnection,
     request: RemotingCommand,
     order: ResetOrder,

@@ -62,13 +62,6 @@ class AdminTopicParts(Protocol):
     outer_api: BrokerOuterApi
     topic_figures: TopicFigureBook
     pop: PopService
-
-
-class TopicFigureParts(Protocol):
-    """What the handler of topics' figures uses of the broker."""
-
-    topics: TopicConfigManager
-    topic_figures: TopicFigureBook
     server: RemotingServer
     vip_server: RemotingServer
     producers: ProducerManager
@@ -222,7 +215,7 @@ async def get_topic_stats(
 
 
 async def get_topic_figures(
-    parts: TopicFigureParts, connection: ServerConnection, request: RemotingCommand
+    parts: AdminTopicParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand:
     """29405: what topics take in the log, and who sent their newest messages: of `topic`, or of those behind `after`.
 

@@ -60,16 +60,8 @@ class ClientParts(Protocol):
     proxied: ProxiedClients
     locks: RebalanceLockManager
     creations: CreationLimit
-
-
-class ConnectionParts(Protocol):
-    """What the handlers of operators use of the broker."""
-
     server: RemotingServer
     vip_server: RemotingServer
-    producers: ProducerManager
-    consumers: ConsumerManager
-    proxied: ProxiedClients
 
 
 def heartbeat(parts: ClientParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
@@ -197,7 +189,7 @@ def check_client_config(parts: ClientParts, connection: ServerConnection, reques
     return request.reply()
 
 
-def get_connections(parts: ConnectionParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_connections(parts: ClientParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """29403: the open connections behind the number `after`. next: what to ask for then; 0: that was all."""
     after = long_field(request.ext_fields, "after", 0, low=0)
     found = page_after((*parts.server.connections, *parts.vip_server.connections), after)
@@ -206,9 +198,7 @@ def get_connections(parts: ConnectionParts, connection: ServerConnection, reques
     return request.reply(body=fastjson.dumps({"connections": shown, "next": found[-1].number if rest else 0}))
 
 
-def close_connections(
-    parts: ConnectionParts, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def close_connections(parts: ClientParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """29404: close those of a client id, or of an address, but the asking one. The client may come back."""
     fields = request.ext_fields
     client_id, address = fields.get("clientId", ""), fields.get("address", "")

@@ -6,32 +6,19 @@ These come several times a second from every consumer, so each handler is one ta
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Protocol
 
 from appliance.broker.delivery.hot_data import is_hot
-from appliance.broker.groups.consumer_groups import ConsumerManager
-from appliance.broker.groups.consumer_offset import ConsumerOffsetManager
 from appliance.broker.pop.leases import Key
-from appliance.broker.pop.service import PopService
+from appliance.broker.processors.pull import PullParts
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
 from gantrymq.remoting.codes import ONLY_FORWARD_FIELD, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
-from store.message_store import MessageStore
-
-
-class ConsumerParts(Protocol):
-    """What these handlers use of the broker."""
-
-    store: MessageStore
-    offsets: ConsumerOffsetManager
-    consumers: ConsumerManager
-    pop: PopService
 
 
 def query_consumer_offset(
-    parts: ConsumerParts, connection: ServerConnection, request: RemotingCommand
+    parts: PullParts, connection: ServerConnection, request: RemotingCommand
 ) -> RemotingCommand | Awaitable[RemotingCommand | None]:
     """The group's offset; where it has none, 0 on a young queue (unless setZeroIfNotFound=false), else 22.
 
@@ -41,11 +28,11 @@ def query_consumer_offset(
     return _when_new(parts, request) if parts.offsets.has_to_wait else _offset(parts, request)
 
 
-async def _when_new(parts: ConsumerParts, request: RemotingCommand) -> RemotingCommand | None:
+async def _when_new(parts: PullParts, request: RemotingCommand) -> RemotingCommand | None:
     return _offset(parts, request) if await parts.offsets.until_new() else None
 
 
-def _offset(parts: ConsumerParts, request: RemotingCommand) -> RemotingCommand:
+def _offset(parts: PullParts, request: RemotingCommand) -> RemotingCommand:
     fields = request.ext_fields
     topic, queue_id = fields["topic"], int_field(fields, "queueId")
     offset = parts.offsets.query(fields["consumerGroup"], topic, queue_id)
@@ -58,7 +45,7 @@ def _offset(parts: ConsumerParts, request: RemotingCommand) -> RemotingCommand:
     return request.reply(ext_fields={"offset": str(offset)})
 
 
-def _is_young(parts: ConsumerParts, topic: str, queue_id: int) -> bool:
+def _is_young(parts: PullParts, topic: str, queue_id: int) -> bool:
     """Whether a new group should begin at the queue's first message: it is still there, and in reach of memory."""
     store = parts.store
     if store.min_offset(topic, queue_id) > 0:
@@ -67,9 +54,7 @@ def _is_young(parts: ConsumerParts, topic: str, queue_id: int) -> bool:
     return not first or is_hot(store, first[0].physical_offset)
 
 
-def update_consumer_offset(
-    parts: ConsumerParts, connection: ServerConnection, request: RemotingCommand
-) -> RemotingCommand:
+def update_consumer_offset(parts: PullParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Commit an offset; smaller than before is fine, that is a rewind.
 
     onlyForward, an extension: a larger one that is there stays, and the answer has it as `offset`. Between look and
@@ -90,7 +75,7 @@ def update_consumer_offset(
     return request.reply()
 
 
-def get_consumer_list(parts: ConsumerParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def get_consumer_list(parts: PullParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """The client ids online in the group."""
     group = request.ext_fields["consumerGroup"]
     info = parts.consumers.get(group)

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Protocol
 
-from appliance.broker.access.cost_limits import CreationLimit
-from appliance.broker.groups.subscription_group import SubscriptionGroupManager
-from appliance.broker.status.stats import BrokerStatsManager
-from appliance.broker.topics.topic_config import UNIT_SUB_FLAG, TopicConfigManager
+from appliance.broker.processors.send import SendParts
+from appliance.broker.topics.topic_config import UNIT_SUB_FLAG
 from appliance.errors import BrokerError
 from appliance.remoting.connection import ServerConnection
 from appliance.remoting.header_fields import int_field, long_field
-from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import RecordError
 from gantrymq.message import ids
 from gantrymq.message import properties as keys
@@ -29,26 +25,13 @@ from gantrymq.remoting.bodies import PERM_WRITE
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from store.base.results import PutMessageStatus, StoreMessage
-from store.message_store import MessageStore
 
 FIRST_RETRY_LEVEL = 3  # delay level of the first attempt; each further one is a level higher
 PROPERTIES_BYTES_MAX = keys.PROPERTIES_BYTES_MAX - 200  # what is stored with a retry comes on top
 HEADER_MAX_RECONSUME_VERSION = 121  # V3_4_9: from here on the client's own limit counts
 
 
-class SendBackParts(Protocol):
-    """What these handlers use of the broker."""
-
-    config: BrokerConfig
-    store: MessageStore
-    stats: BrokerStatsManager
-    topics: TopicConfigManager
-    groups: SubscriptionGroupManager
-    creations: CreationLimit
-    store_host: bytes
-
-
-def send_back(parts: SendBackParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def send_back(parts: SendParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
     """Store a failed message again. BrokerError: 26 unknown group, 16 not writable, 1 not found or not stored."""
     fields = request.ext_fields
     group, physical_offset = fields["group"], long_field(fields, "offset")
@@ -74,7 +57,7 @@ def send_back(parts: SendBackParts, connection: ServerConnection, request: Remot
     return request.reply()
 
 
-def _retry_topic(parts: SendBackParts, config: SubscriptionGroupConfig, *, is_unit: bool) -> TopicConfig:
+def _retry_topic(parts: SendParts, config: SubscriptionGroupConfig, *, is_unit: bool) -> TopicConfig:
     topic = parts.topics.create_retry_topic(
         names.retry_topic(config.group_name), config.retry_queue_nums, topic_sys_flag=UNIT_SUB_FLAG if is_unit else 0
     )
@@ -83,7 +66,7 @@ def _retry_topic(parts: SendBackParts, config: SubscriptionGroupConfig, *, is_un
     return topic
 
 
-def _read_message(parts: SendBackParts, physical_offset: int) -> MessageExt:
+def _read_message(parts: SendParts, physical_offset: int) -> MessageExt:
     try:
         message = parts.store.look_message_by_offset(physical_offset)
     except RecordError as exc:
@@ -109,7 +92,7 @@ def _note_cause(message: MessageExt, fields: Mapping[str, str]) -> None:
         message.properties.update(told)
 
 
-def _store_again(parts: SendBackParts, message: MessageExt, target: TopicConfig, delay_level: int) -> None:
+def _store_again(parts: SendParts, message: MessageExt, target: TopicConfig, delay_level: int) -> None:
     properties = message.properties
     properties.setdefault(keys.ORIGIN_MESSAGE_ID, message.offset_msg_id)
     properties[keys.WAIT] = "false"
