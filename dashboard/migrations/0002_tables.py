@@ -55,7 +55,9 @@ def say_in_the_words_of_now(apps: Any, schema_editor: object) -> None:
 
 class Migration(migrations.Migration):
     dependencies = [("dashboard", "0001_tables")]
-    replaces = [  # those that commits between the two versions had: such a database with all of them has these tables
+    # Those that commits between the two versions had: such a database with all of them has these tables. Django lists them
+    # in each database that it makes, so they stay named: what is listed and not known here is taken for a newer version's.
+    replaces = [
         ("dashboard", "0002_alerts"),
         ("dashboard", "0003_alert_handling"),
         ("dashboard", "0004_on_call_channels"),
