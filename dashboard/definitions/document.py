@@ -100,7 +100,7 @@ def _line(node: Any, place: Place) -> int:
             node = node.value[part]
             line = node.start_mark.line
         elif isinstance(node, yaml.MappingNode):
-            found = next(((key, value) for key, value in node.value if key.value == str(part)), None)
+            found = next(((key, value) for key, value in reversed(node.value) if key.value == str(part)), None)
             if found is None:
                 break
             line, node = found[0].start_mark.line, found[1]

@@ -35,7 +35,7 @@ def problems_of(failure: ValidationError, values: Any, line_of: Callable[[Place]
 
 
 def _why(error: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    if error["type"] == "extra_forbidden":
+    if error["type"] in ("extra_forbidden", "invalid_key"):
         return gettext("There is no such field. There are: %(fields)s.") % {"fields": ", ".join(schema["properties"])}
     allowed = _allowed(schema)
     if error["type"] == "missing":
@@ -44,9 +44,16 @@ def _why(error: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         return gettext("It has more than %(most)s entries.") % {"most": error["ctx"]["max_length"]}
     if error["type"] == "value_error" and schema.get("type") == "string":
         return address_wanted()  # the only text that a rule of its own checks
-    value = json.dumps(error["input"], ensure_ascii=False, default=str)  # "3" is not 3
-    told = {"value": _short(value), "allowed": allowed}
+    told = {"value": _short(_shown(error["input"])), "allowed": allowed}
     return gettext("%(value)s does not fit: it has to be %(allowed)s.") % told
+
+
+def _shown(value: Any) -> str:
+    """As JSON: "3" is not 3. YAML has more than JSON does: dates as names, numbers of any length."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError):
+        return "…"
 
 
 @cache
@@ -62,14 +69,15 @@ def _schema_of(loc: Place) -> tuple[Place, dict[str, Any]]:
         if inside is None:
             return (loc[: number + 1] if "properties" in schema else loc[:number]), schema
         if len(loc) > number + 1 and loc[number + 1] == "[key]":
-            return loc[: number + 1], {"type": "string", "pattern": next(iter(schema["patternProperties"]))}
+            pattern = next(iter(schema.get("patternProperties", ())), "")
+            return loc[: number + 1], {"type": "string", "pattern": pattern}
         schema = inside
     return loc, schema
 
 
 def _inside(schema: dict[str, Any], part: int | str) -> dict[str, Any] | None:
-    if isinstance(part, int):
-        found = schema.get("items")
+    if "items" in schema:
+        found = schema["items"]
     else:
         found = schema.get("properties", {}).get(part)
         found = found or next(iter(schema.get("patternProperties", {}).values()), None)
@@ -130,13 +138,14 @@ def _words(place: Place, values: Any) -> list[str]:
     """ "topics", "2 (orders)", "perm": items are counted from one, as people count."""
     words = []
     for part in place:
+        is_item = isinstance(values, list) and isinstance(part, int)
         try:
             values = values[part]
         except (KeyError, IndexError, TypeError):
             values = None
         name = (values.get("name") or values.get("access_key")) if isinstance(values, dict) else None
-        named = f" ({_short(str(name))})" if name else ""
-        words.append(_short(part) if isinstance(part, str) else f"{part + 1}{named}")
+        named = f" ({_short(name if isinstance(name, str) else _shown(name))})" if name else ""
+        words.append(f"{int(part) + 1}{named}" if is_item else _short(str(part)))
     return words
 
 

@@ -222,6 +222,19 @@ def test_a_document_that_is_none_is_refused_with_its_place(text: str, told: str)
             "10.0.0.*, 10.0.0.1-20 or 2001:db8::*, several with commas.",
         ),
         ("topics: [a]", "Line 1, topics, 1: \"a\" does not fit: it has to be fields with their values: "),
+        ("topics:\n- name: a\n  perm: all\n  perm: none", 'Line 4, topics, 1 (a), perm: "none" does not fit: '),
+        # What YAML has and JSON has not: names that are no text, numbers of any length.
+        ("topics:\n- {name: a, 7: x}", "Line 2, topics, 1 (a), 7: There is no such field. There are: write_queues, "),
+        ("topics:\n- name: {2026-12-01: x}", "Line 2, topics, 1 (…), name: … does not fit: it has to be text, "),
+        ("topics:\n- name: 0x" + "f" * 9999, "Line 2, topics, 1 (…), name: … does not fit: it has to be text, "),
+        (
+            "accounts:\n- access_key: a\n  topic_perms: {7: PUB}",
+            "Line 3, accounts, 1 (a), topic_perms, 7: 7 does not fit: it has to be text without spaces, ",
+        ),
+        (
+            "alert_channels:\n- name: a\n  settings: {2026-12-01: x}",
+            "Line 3, alert_channels, 1 (a), settings, datetime.date(2026, 12, 1): \"2026-12-01\" does not fit: ",
+        ),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_said_with_its_line_and_what_is_allowed(text: str, told: str) -> None:
