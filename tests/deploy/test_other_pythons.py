@@ -126,7 +126,8 @@ def begin_check(tmp_path: Path, *, fails: str = "", waits: str = "") -> subproce
         "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "TMPDIR": str(tmp_path / "left"),
         "SEEN": str(tmp_path / "seen"), "FAILS": fails, "WAITS": waits,
     }  # fmt: skip
-    return subprocess.Popen([check, "--long"], env=environment, stdout=subprocess.PIPE, text=True)
+    heard = ["env", "--default-signal"]  # nohup has what it runs hear no hangup
+    return subprocess.Popen([*heard, check, "--long"], env=environment, stdout=subprocess.PIPE, text=True)
 
 
 def told(seen: Path) -> set[str]:
