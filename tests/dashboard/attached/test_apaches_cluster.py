@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from django.http import HttpResponseBase
 
+from appliance.bench import rpc
 from dashboard.cluster.gateway import Gateway
 from dashboard.live.sampler import Sampler
 from dashboard.models.management import User
@@ -42,6 +43,7 @@ async def attached(
 ) -> AsyncIterator[Gateway]:
     """The gateway to Apache's cluster, which has a topic with messages and a group that has read them."""
     settings.APPLIANCE = replace(settings.APPLIANCE, attach=apache_peer.namesrv_address)
+    await until(lambda: apache_peer.broker_name in rpc.registered_brokers(apache_peer.namesrv_address))
     async with gateway_to(apache_peer.namesrv_address, monkeypatch) as gateway:
         if TOPIC not in [row.name for row in (await gateway.topics.list()).rows]:
             await gateway.topics.create(TOPIC, queues=1)
