@@ -17,8 +17,8 @@ from tests.peers import ApachePeer
 REASON = "Apache RocketMQ, from Maven's jars, is the peer of this test"
 
 # Apache's broker refuses what waited 200 ms, and all while an append takes a second, which is not what tests are about
-# that share the machine.
-# Its name server forgets it when their connection ends, as it does after 6 s without an answer, until it registers anew.
+# that share the machine. Its name server forgets it when their connection ends, as it does after 6 s without an answer,
+# until it registers anew.
 PATIENT = {
     "waitTimeMillsInSendQueue": "20000", "waitTimeMillsInPullQueue": "20000", **SLOW_DISK,
     "registerBrokerTimeoutMills": "20000", "registerNameServerPeriod": "10000",
