@@ -66,7 +66,7 @@ async def test_sends_of_every_shape_are_checked(tmp_path: Path) -> None:
         ]
         for code, fields, body in shapes:
             assert (await peer.ask(RIGHT, code, fields, body)).code == 0
-            for account in (LOW, WRONG, None, OPEN):
+            for account in (WRONG, LOW, None, OPEN):  # WRONG right after RIGHT, whose name it has
                 assert is_denied(await peer.ask(account, code, fields, body)), (code, account)
             for account in (RIGHT, LOW):
                 request = RemotingCommand.request(code, dict(fields), body, serialize_type=ROCKETMQ)

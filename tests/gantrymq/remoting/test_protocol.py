@@ -15,7 +15,7 @@ def commands_of(protocol: RemotingProtocol) -> list[RemotingCommand]:
     return list(iter(protocol.next_command, None))
 
 
-@pytest.mark.parametrize("chunk_bytes", [1, 3, 7, 4096, 1 << 20])
+@pytest.mark.parametrize("chunk_bytes", [1, 3, 7, len(FRAMES[0]) - 1, 4096, 1 << 20])
 def test_frames_come_out_whole_and_in_order_however_the_stream_is_cut(chunk_bytes: int) -> None:
     stream = b"".join(FRAMES)
     protocol = RemotingProtocol()
