@@ -109,7 +109,7 @@ class StateSource:
         await parts.offsets.note_changes()
         keys = [] if parts.offsets.may_be_old else _some_of(untold.offsets, KEYS_MAX)
         table = parts.offsets.table
-        seen, delivered_ms = parts.timer.on_record
+        seen, delivered_ms = parts.timer.reached
         state = {
             "offsets": {key: table[key] for key in keys if key in table},
             "removedOffsets": [key for key in keys if key not in table],

@@ -128,9 +128,13 @@ class TimerService:
             self.backlog.split_minute += HOUR_MINUTES  # nothing of this hour has to be split
 
     @property
-    def on_record(self) -> tuple[int, int]:
-        """Seen and delivered, as it was put on record last."""
-        return self._saved.seen, self._saved.delivered_ms
+    def reached(self) -> tuple[int, int]:
+        """Seen and delivered as of now, for a slave that has the log up to now. A queue that is read again after a
+        start is as it was before until then: nothing is delivered meanwhile."""
+        if self.indexed < min(self._before.seen, self._read_first):
+            return self._before.seen, self._before.delivered_ms
+        due_ms = self.due.first_ms
+        return self.indexed, min(self._deliverer.complete_ms, self._now_ms() if due_ms is None else due_ms)
 
     def put_progress(self, seen: int, delivered_ms: int) -> None:
         """Put a master's progress on record in place of this one: a promoted slave reads the queue again. Blocks."""
@@ -286,10 +290,9 @@ class TimerService:
 
     def _reached(self) -> Progress:
         """What has been reached now; nothing more goes into files of earlier minutes."""
-        due_ms = self.due.first_ms
-        delivered_ms = min(self._deliverer.complete_ms, self._now_ms() if due_ms is None else due_ms)
+        seen, delivered_ms = self.reached
         self._open_minute = max(self._open_minute, min(delivered_ms, self._deliverer.complete_ms - 1) // MINUTE_MS)
-        return Progress(self._saved.indexed, self.indexed, delivered_ms)
+        return Progress(self._saved.indexed, seen, delivered_ms)
 
     async def _keep_record(self) -> None:
         rounds = 0
@@ -313,11 +316,12 @@ class TimerService:
 
         Returns False when the disk is slow or has failed: the record stays as it is, the next round tries again.
         """
-        reached, open_minute, delivered_count = self._reached(), self._open_minute, self.delivered
+        reached, indexed = self._reached(), self.indexed
+        open_minute, delivered_count = self._open_minute, self.delivered
         is_news = (
             delivered_count != self._recorded
             or reached.seen != self._saved.seen
-            or (sync and reached.seen != self._saved.indexed)
+            or (sync and indexed != self._saved.indexed)
             or self.backlog.has_before(open_minute)
         )
         if not is_news:
@@ -325,8 +329,7 @@ class TimerService:
         await (self.backlog.sync() if sync else self.backlog.flush())
         if not await self._store.until_flushed():
             return False
-        indexed = max(reached.seen, self._saved.indexed) if sync else self._saved.indexed
-        await self._write(reached._replace(indexed=indexed))
+        await self._write(reached._replace(indexed=max(indexed if sync else 0, self._saved.indexed)))
         self._recorded = delivered_count
         await self.backlog.forget_before(lambda: min(open_minute, self._open_minute))
         return True

@@ -125,6 +125,26 @@ async def test_after_a_kill_only_what_came_since_the_record_comes_again(broker: 
     assert broker.bodies() == [str(number) for number in (0, 1, 2, 3, 4, 5, 6, 5, 6, 7, 8, 9)]
 
 
+async def test_a_kill_while_the_queue_is_read_again_has_nothing_delivered_again(broker: Broker, clock: Clock) -> None:
+    """A promoted slave reads all of the queue, and keeps its record meanwhile."""
+    sent = [str(number) for number in range(600)]  # more than one look reads
+    for name in sent:
+        broker.send_in(1, name)
+    await broker.settle()
+    clock.advance(2)
+    await broker.settle()
+    broker.timer.put_progress(len(sent), int(clock() * 1000))
+    broker.kill()
+    broker.start()
+    assert broker.timer.read_queue() and 0 < broker.timer.indexed < len(sent)
+    assert broker.timer.reached[0] == len(sent), "its slaves are told the same"
+    await broker.record()
+    broker.kill()
+    broker.start()
+    await broker.settle()
+    assert broker.bodies() == sent
+
+
 @pytest.mark.slow
 async def test_restarts_at_every_moment_lose_nothing(tmp_path: Path, clock: Clock) -> None:
     chance = random.Random(7)
