@@ -9,14 +9,16 @@ from dataclasses import asdict
 from pathlib import Path
 
 from appliance.reports.install_state import InstallState
+from appliance.settings.replaced_file import replace_file
 
 
 class Progress:
-    """The state file and the log, kept in step."""
+    """The state file and the log, kept in step; the log alone where the file can't be written."""
 
     def __init__(self, path: Path) -> None:
         self.state = InstallState()
         self._path = path
+        self._told = False
 
     def begin(self, total: int) -> None:
         self.state = InstallState(state="installing", total=total, started_at=time.time())
@@ -41,7 +43,10 @@ class Progress:
 
     def write(self) -> None:
         self.state.updated_at = time.time()
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        new = self._path.with_name(self._path.name + ".new")
-        new.write_text(json.dumps(asdict(self.state)) + "\n", encoding="utf-8")
-        new.replace(self._path)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            replace_file(self._path, json.dumps(asdict(self.state)) + "\n")
+        except OSError as exc:
+            if not self._told:
+                print(f"No page shows the progress: {self._path} can't be written ({exc.strerror})", file=sys.stderr)
+            self._told = True

@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata
 import importlib.util
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from appliance.cli.install_reports.locked import locked_packages, missing_packag
 from appliance.cli.install_reports.progress import Progress
 from appliance.reports.install_state import install_state
 from appliance.settings.appliance_config import ApplianceConfig
+from tests.conftest import missing
 
 LOCK = f"""\
 # a comment
@@ -78,6 +80,30 @@ def test_progress_is_a_file_that_the_dashboard_understands(tmp_path: Path, monke
     assert (state.state, state.step, state.done, state.total) == ("installing", "installing pyspark==1", 1, 2)
     progress.fail("no network")
     assert (install_state(tmp_path).state, install_state(tmp_path).error) == ("failed", "no network")
+
+
+def test_without_a_folder_for_the_progress_it_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As an account without a home, on a root that is read-only."""
+    (tmp_path / "reports").touch()
+    progress = Progress(tmp_path / "reports" / "install.json")
+    progress.begin(1)
+    progress.step("installing numpy==1")
+    progress.fail("no network")
+    told = capsys.readouterr()
+    assert told.out == "1 of 1: installing numpy==1\n"
+    path = tmp_path / "reports" / "install.json"
+    assert told.err == f"No page shows the progress: {path} can't be written (File exists)\nno network\n"
+
+
+def test_what_root_installs_for_a_service_stays_the_services_file(tmp_path: Path) -> None:
+    """It reads the file at each look at its pages."""
+    if os.geteuid() != 0:
+        missing("root", "only root gives files away: run these tests with sudo")
+    path = tmp_path / "reports" / "install.json"
+    Progress(path).write()
+    os.chown(path, 4321, 4321)
+    Progress(path).begin(1)
+    assert (path.stat().st_uid, path.stat().st_mode & 0o777) == (4321, 0o600)
 
 
 def test_an_installation_that_fails_says_why(lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
