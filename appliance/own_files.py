@@ -22,6 +22,7 @@ LOCKS = _IN_CHECKOUT if _IN_CHECKOUT.is_dir() else ROOT / "appliance" / "locks"
 SITE = ROOT / "build" / "site" if _IN_CHECKOUT.is_dir() else ROOT / "dashboard" / "site"
 
 FACTS = "gantry-binary.json"  # what the tree of the single file contains; only such a tree has it
+HOME_DATA = "~/.local/share/gantrymq"
 REPORTS_FOLDER = ROOT / "reports.folder"  # its text is where install-reports puts packages
 
 
@@ -32,7 +33,7 @@ def default_data() -> Path:
     if folder := os.environ.get("XDG_DATA_HOME"):
         return Path(folder) / "gantrymq"
     try:
-        return Path("~/.local/share/gantrymq").expanduser()
+        return Path(HOME_DATA).expanduser()
     except RuntimeError:  # an account without a home, as containers have them
         return Path.cwd() / "gantrymq"
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from appliance.own_files import default_data
+from appliance.own_files import HOME_DATA, default_data
 from appliance.settings.attached import check_attached
 from appliance.settings.broker_processes import (
     BROKERS_MAX,
@@ -447,7 +447,7 @@ _FIELDS = {item.name: item for item in dataclasses.fields(ApplianceConfig)}
 def describe(name: str) -> str:
     """The text about one setting, with its default."""
     item = _FIELDS[name]
-    shown = "data/ in the checkout" if name == "data" else item.default
+    shown = f"data/ in a checkout, else {HOME_DATA}" if name == "data" else item.default
     return f"{item.metadata['doc']} (default: {shown})" if shown != "" else item.metadata["doc"]
 
 

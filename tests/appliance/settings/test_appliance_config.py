@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from appliance.settings.appliance_config import ApplianceConfig
+from appliance import own_files
+from appliance.settings.appliance_config import ApplianceConfig, describe
 from appliance.settings.variables import RESERVED_VARIABLES
 from gantrymq.errors import ConfigError
 
@@ -24,6 +25,19 @@ def test_arguments_win_over_the_environment_over_the_file_over_the_defaults(tmp_
     environment = {"GANTRY_HTTP_PORT": "2", "GANTRY_NAMESRV_PORT": "2"}
     config = load({"http_port": 3, "namesrv_port": None}, environment, folder=tmp_path, file=file)
     assert (config.http_port, config.namesrv_port, config.broker_port, config.brokers) == (3, 2, 1, 1)
+
+
+@pytest.mark.parametrize("is_checkout", [True, False])
+def test_the_help_names_the_folder_that_is_taken_without_data(
+    is_checkout: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_files, "ROOT", tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    if is_checkout:
+        (tmp_path / "pyproject.toml").touch()
+    taken = str(own_files.default_data()).replace(f"{tmp_path}/", "").replace("/home/me", "~")
+    assert taken in describe("data")
 
 
 def test_the_file_may_be_named(tmp_path: Path) -> None:
