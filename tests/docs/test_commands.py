@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import re
 import shlex
@@ -13,8 +14,8 @@ import pytest
 from appliance.cli.admin import main as admin
 from appliance.cli.commands import COMMANDS, module_of
 from tests.docs.pages import PAGES, ROOT, SHELL
+from tests.source_files import sources, sources_of_tests
 
-PACKAGES = ("appliance", "dashboard", "gantrymq", "store", "tests")
 TYPED = [
     (str(block), re.split(r" [#>]", line)[0].strip())
     for block in SHELL
@@ -42,16 +43,21 @@ def test_a_command_of_the_pages_is_understood(place: str, line: str) -> None:
         pytest.fail(f"{place}: {line}: exit code {exc.code}")
 
 
+@functools.cache
+def files() -> list[str]:
+    """Those that a page may name, from the checkout on."""
+    paths = [*(ROOT / "deploy").glob("*.sh"), *sources(), *sources_of_tests()]
+    return [f"/{path.relative_to(ROOT)}" for path in paths]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files_and_files_that_are_named_are_there(page: Path) -> None:
     """A file is named from the checkout on, or by its last parts where the text says which folder it stands in."""
     text = page.read_text(encoding="utf-8")
-    files = [*(ROOT / "deploy").glob("*.sh"), *(path for top in PACKAGES for path in (ROOT / top).rglob("*.py"))]
-    known = {f"/{path.relative_to(ROOT)}" for path in files}
     dead = [target for target in LINK.findall(text) if not (page.parent / target).exists()]
     gone = [
         name
         for name in NAMED_FILE.findall(text)
-        if "NAME" not in name and not any(path.endswith(f"/{name}") for path in known)
+        if "NAME" not in name and not any(path.endswith(f"/{name}") for path in files())
     ]
     assert (dead, gone) == ([], [])

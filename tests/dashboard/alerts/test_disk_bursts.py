@@ -74,6 +74,7 @@ def opened(used: Used, seconds: int) -> list[list[tuple[int, float | None]]]:
     return [[(int(at), one.ended_at and one.ended_at - at) for at, one in sorted(seen.items())] for seen in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [0.0, 0.2, 1.0])
 @pytest.mark.parametrize(
     ("each_s", "lasting_s", "gib"), [(120, 5, 0.2), (400, 30, 3.0), (400, 240, 1.0), (600, 300, 3.0), (900, 240, 3.0)]

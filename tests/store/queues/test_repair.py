@@ -88,7 +88,9 @@ def numbers(store: MessageStore, how: str = "at once") -> list[int]:
 
 @pytest.mark.parametrize("how", READS)
 @pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("index", [0, 1, 99, 100, 150, 199])
+@pytest.mark.parametrize(
+    "index", [0, 99, 100, *(pytest.param(other, marks=pytest.mark.slow) for other in (1, 150, 199))]
+)
 def test_a_damaged_unit_is_made_good_and_no_message_is_missed(tmp_path: Path, name: str, index: int, how: str) -> None:
     config = written(tmp_path / "store", two_queues=how == READS[-1])
     path, before = spoil_unit(config, index, DAMAGES[name])

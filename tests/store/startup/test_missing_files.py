@@ -6,7 +6,9 @@ any more, and their queue offsets are given out again. Without a commit log file
 
 from __future__ import annotations
 
+import functools
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,8 +20,9 @@ from store.inspect.findings import Level
 from store.inspect.folder import StoreFolder
 from store.inspect.repair import RepairOptions, RepairRefused, plan_repair, repair_store
 from store.inspect.verify import verify_store
-from tests.store.conftest import OpenStore, message, read_all, small_config
+from tests.store.conftest import OpenStore, message, opened, read_all, small_config
 from tests.store.golden import commit_log_records
+from tests.waiting import Clock
 
 COUNT = 400
 SKIP_LOST = RepairOptions(skip_lost=True)
@@ -41,23 +44,28 @@ def fill(store: MessageStore) -> None:
     store.flush()
 
 
-@pytest.fixture(params=["stopped", "killed"])
-def filled(request: pytest.FixtureRequest, small: MessageStoreConfig, open_store: OpenStore) -> MessageStoreConfig:
-    """Seven log files, two queues of two files each."""
-    store = open_store(small)
+@functools.cache
+def written(end: str) -> Path:
+    """Seven log files, two queues of two files each, written once for all tests, in the folder of this run."""
+    config, clock = small_config(Path(tempfile.mkdtemp())), Clock(1_700_000_000.0)
+    store = opened(config, clock=clock, monotonic=clock)
     fill(store)
-    if request.param == "stopped":
+    if end == "stopped":
         store.close()
     else:
         store.abandon()
+    return config.root
+
+
+@pytest.fixture(params=["stopped", "killed"])
+def filled(request: pytest.FixtureRequest, small: MessageStoreConfig) -> MessageStoreConfig:
+    shutil.copytree(written(request.param), small.root)
     return small
 
 
 @pytest.fixture
-def stopped(small: MessageStoreConfig, open_store: OpenStore) -> MessageStoreConfig:
-    store = open_store(small)
-    fill(store)
-    store.close()
+def stopped(small: MessageStoreConfig) -> MessageStoreConfig:
+    shutil.copytree(written("stopped"), small.root)
     return small
 
 

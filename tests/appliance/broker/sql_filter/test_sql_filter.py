@@ -102,6 +102,7 @@ WORDS = st.sampled_from(
 PROPERTIES = st.dictionaries(st.sampled_from("ab"), st.text(max_size=8))
 
 
+@pytest.mark.slow
 @bounded(400)
 @given(st.one_of(st.text(max_size=200), st.lists(WORDS, max_size=30).map(" ".join)), PROPERTIES)
 def test_no_text_raises_anything_but_its_own_error(text: str, properties: dict[str, str]) -> None:

@@ -61,6 +61,7 @@ def merge(lake: Lake, now_ms: int = FIRST + 5 * DAY) -> int:
         return compact(lake.table, now_ms=now_ms)
 
 
+@pytest.mark.slow
 def test_the_files_of_a_day_that_is_over_become_one_with_the_same_rows(tmp_path: Path) -> None:
     lake = lake_in(tmp_path)
     add_hours(lake, range(50))
