@@ -35,6 +35,7 @@ class ChildSpec:
     command: tuple[str, ...]
     address: str = ""  # where it will listen, as far as known before its READY line
     says_ready: bool = True  # False: a program of others, which serves when `address` answers
+    speaks_http: bool = False  # of either version, and nothing of RocketMQ's
     is_service: bool = True  # False: a job, which ends on its own, prints no READY, and is never started again
     ready_timeout_s: float = 60.0  # opening a large store after a crash takes a while
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -23,7 +23,8 @@ ANSWER_TIMEOUT_S = 3600.0  # HangTimer ends the waiting, long before
 
 
 class HangWatch:
-    """Watches one process. `limit_s`: so long it may be silent while it could speak. speaks_http: etcd does."""
+    """Watches one process. `limit_s`: so long it may be silent while it could speak. speaks_http: etcd does, and a
+    proxy, which ends a connection that is not HTTP/2: an answer, too."""
 
     def __init__(
         self, address: str, pid: int, *, limit_s: float, tls: TlsConfig | None = None, speaks_http: bool = False

@@ -218,7 +218,7 @@ class Keeper:
     async def _kill_when_hung(self, child: Child, listen: str) -> None:
         assert child.pid is not None
         watch = HangWatch(
-            listen, child.pid, limit_s=self._hang.seconds, tls=self._hang.tls, speaks_http=not self.spec.says_ready
+            listen, child.pid, limit_s=self._hang.seconds, tls=self._hang.tls, speaks_http=self.spec.speaks_http
         )
         try:
             await watch.until_hung()

@@ -57,6 +57,7 @@ def _etcd(config: ApplianceConfig, etcd: LocalEtcd) -> ChildSpec:
         command=command,
         address=etcd.address,
         says_ready=False,
+        speaks_http=True,
         environment=gantry_environment(),
     )
 
@@ -106,7 +107,8 @@ def _proxy(config: ApplianceConfig, name: str, port: int) -> ChildSpec:
     }
     path = config.proxies_folder / f"{name}.properties"
     write_managed_properties(path, managed)
-    return _worker(config, name, "proxy", path, join_address(config.advertise, port))
+    spec = _worker(config, name, "proxy", path, join_address(config.advertise, port))
+    return dataclasses.replace(spec, speaks_http=True)
 
 
 def _stores_beside(config: ApplianceConfig, broker: BrokerProcess) -> dict[str, str]:

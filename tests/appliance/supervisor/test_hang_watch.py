@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from appliance.own_files import ROOT
+from appliance.proxy.controller import ProxyController
+from appliance.settings.roles import ProxyConfig
 from appliance.supervisor import hang_watch
 from appliance.supervisor.child import ChildSpec
 from appliance.supervisor.hang_timer import CpuWait
@@ -19,6 +23,8 @@ from appliance.supervisor.supervisor import HangLimit, Supervisor
 from gantrymq.remoting.protocol import RemotingProtocol
 from tests.appliance.supervisor.guarded import Guarded
 from tests.waiting import WITHIN_S, until
+
+ASKED = 20
 
 
 async def test_a_stopped_name_server_is_killed_and_serves_again(tmp_path: Path, guarded: Guarded) -> None:
@@ -88,6 +94,23 @@ async def test_silence_is_found_and_an_answer_of_any_kind_is_none(monkeypatch: p
     assert await watching(Listener(None), 2, monkeypatch, limit_s=0.1)
     assert not await watching(Listener(0.0), 40, monkeypatch), "over several connections"
     assert not await watching(Listener(0.0, closes=True), 20, monkeypatch)
+
+
+async def test_a_proxy_is_watched_without_a_line_in_the_log_for_each_question(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It ends each connection that is not HTTP/2."""
+    monkeypatch.setattr(hang_watch, "ASK_EACH_S", 0.01)
+    asked = Mock(wraps=hang_watch._ask_by_http)
+    monkeypatch.setattr(hang_watch, "_ask_by_http", asked)
+    caplog.set_level(logging.INFO)
+    async with ProxyController(ProxyConfig(listen_port=0, namesrv_addresses="127.0.0.1:1")) as proxy:
+        address = f"127.0.0.1:{proxy.port}"
+        watch = asyncio.create_task(HangWatch(address, os.getpid(), limit_s=5, speaks_http=True).until_hung())
+        await until(lambda: asked.call_count > ASKED)
+        watch.cancel()
+        await asyncio.gather(watch, return_exceptions=True)
+    assert not [record for record in caplog.records if address in record.getMessage()]
 
 
 async def test_a_worker_that_gets_no_core_is_not_found_hanging(monkeypatch: pytest.MonkeyPatch) -> None:

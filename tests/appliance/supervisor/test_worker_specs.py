@@ -16,6 +16,7 @@ from appliance.supervisor.worker_specs import FOOTER, HEADER, worker_stages, wri
 def test_the_name_server_comes_before_the_brokers(tmp_path: Path) -> None:
     stages = worker_stages(ApplianceConfig(data=tmp_path, brokers=2))
     assert [[spec.name for spec in stage] for stage in stages] == [["namesrv"], ["broker-a", "broker-b"], ["proxy"]]
+    assert [spec.name for stage in stages for spec in stage if spec.speaks_http] == ["proxy"]
 
 
 def test_workers_understand_the_files_they_are_given(tmp_path: Path) -> None:
