@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -177,22 +179,47 @@ def test_a_tree_that_this_account_may_not_enter_is_passed_by(launcher: Path) -> 
             assert (done.returncode, words in done.stderr) == (1 if words else 7, True), done.stderr
 
 
-@pytest.fixture
-def no_programs(tmp_path: Path) -> Iterator[Path]:
+@contextlib.contextmanager
+def mounted(place: Path, options: str) -> Iterator[Path]:
+    """A file system of its own."""
     if os.geteuid() != 0:
         missing("root", "only root mounts")
-    place = tmp_path / "noexec"
     place.mkdir()
     if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "noexec", "none", place], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", options, "none", place], capture_output=True, check=False
     ).returncode:
-        missing("the right to mount", "a file system that runs no programs is made")
-    yield place
-    subprocess.run(["umount", place], check=True)
+        missing("the right to mount", "a file system of its own is made")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", place], check=True)
 
 
-def test_a_folder_that_runs_no_programs_is_named(launcher: Path, no_programs: Path, tmp_path: Path) -> None:
-    done = run(single_file(launcher, tmp_path / "gantry"), no_programs / "trees")
+def test_a_full_disk_is_passed_by_and_named_where_there_is_no_other(launcher: Path) -> None:
+    account = 43210  # of nobody here
+    next_place = Path(f"/var/tmp/gantrymq-{account}")
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp") as name,
+        mounted(Path(name) / "full", f"size=1m,mode=755,uid={account}") as full,
+    ):
+        Path(name).chmod(0o755)
+        file = single_file(launcher, Path(name) / "gantry", filler=2 << 20)
+        as_other = ["setpriv", f"--reuid={account}", "--clear-groups", str(file)]
+        for variable, code, words in (
+            ("XDG_CACHE_HOME", 7, str(next_place)),
+            ("GANTRY_UNPACK", 1, "name one with GANTRY_UNPACK):\n"),
+        ):
+            environment = {variable: str(full), "PATH": "/usr/bin:/bin"}
+            done = subprocess.run(as_other, env=environment, capture_output=True, text=True, check=False)
+            assert (done.returncode, words in done.stderr) == (code, True), done.stderr
+            assert not list(full.rglob("*.unfinished"))
+        assert "no space left on device" in done.stderr
+        shutil.rmtree(next_place)
+
+
+def test_a_folder_that_runs_no_programs_is_named(launcher: Path, tmp_path: Path) -> None:
+    with mounted(tmp_path / "noexec", "noexec") as place:
+        done = run(single_file(launcher, tmp_path / "gantry"), place / "trees")
     assert done.returncode == 1
     assert re.search(r"noexec/trees is on a file system that runs no programs", done.stderr)
     assert "GANTRY_UNPACK" in done.stderr

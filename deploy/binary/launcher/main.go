@@ -75,7 +75,12 @@ func findOrUnpack(payload *payload) (string, error) {
 			refusals = append(refusals, err)
 			continue
 		}
-		return unpack(payload, folder)
+		tree, err := unpack(payload, folder)
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			refusals = append(refusals, err)
+			continue
+		}
+		return tree, err
 	}
 	return "", fmt.Errorf("no folder to unpack into (name one with %s):\n%w", folderVariable, errors.Join(refusals...))
 }
