@@ -101,8 +101,8 @@ async def test_a_proxy_is_watched_without_a_line_in_the_log_for_each_question(
 ) -> None:
     """It ends each connection that is not HTTP/2."""
     monkeypatch.setattr(hang_watch, "ASK_EACH_S", 0.01)
-    asked = Mock(wraps=hang_watch._ask_by_http)
-    monkeypatch.setattr(hang_watch, "_ask_by_http", asked)
+    asked = Mock(wraps=asyncio.open_connection)
+    monkeypatch.setattr(asyncio, "open_connection", asked)
     caplog.set_level(logging.INFO)
     async with ProxyController(ProxyConfig(listen_port=0, namesrv_addresses="127.0.0.1:1")) as proxy:
         address = f"127.0.0.1:{proxy.port}"
