@@ -11,6 +11,7 @@ import functools
 import itertools
 import os
 import struct
+from collections.abc import Generator
 
 from gantrymq.errors import RecordError
 from gantrymq.message import record
@@ -223,9 +224,21 @@ class StoreReader:
         return record.decode_record(data) if data is not None else None
 
     def query_message(self, topic: str, key: str, max_messages: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
-        """Return records by key. Up to three rounds, each reaching further back, until one finds something.
+        """Return records by key, however long it takes to find them."""
+        steps = self.query_steps(topic, key, max_messages, begin_ms, end_ms)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]  # a generator's own result
 
-        As in RocketMQ the index says how far it has come only where it has an entry for the key.
+    def query_steps(
+        self, topic: str, key: str, max_messages: int, begin_ms: int, end_ms: int
+    ) -> Generator[None, None, QueryMessageResult]:
+        """Return records by key, in steps of less than a millisecond that others may come between.
+
+        Up to three rounds, each reaching further back, until one finds something. As in RocketMQ the index says how far
+        it has come only where it has an entry for the key.
         """
         result = QueryMessageResult()
         slot = self._queues.slot(topic)
@@ -233,7 +246,8 @@ class StoreReader:
             return result
         limit = min(max_messages, self._query_max)
         for _ in range(QUERY_ROUNDS):
-            offsets = sorted(set(self._index.find(slot, key, limit, begin_ms, end_ms)))
+            found = yield from self._index.search(slot, key, limit, begin_ms, end_ms)
+            offsets = sorted(set(found))
             if not offsets:
                 break
             result.index_last_update_timestamp, result.index_last_update_physical_offset = self._index.last_update

@@ -14,6 +14,7 @@ import mmap
 import os
 import struct
 from array import array
+from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
 
@@ -26,6 +27,7 @@ ENTRY = struct.Struct(">iqii")
 HEADER_BYTES = HEADER.size
 ALLOCATE_ENTRIES = 1 << 20
 LOOK_ENTRIES = 1024
+ENTRIES_A_STEP = 256  # of a search: about half a millisecond
 SECONDS_MAX = 0x7FFFFFFF
 
 Entry = tuple[int, int, int]  # key hash, physical offset, store timestamp
@@ -198,15 +200,20 @@ class IndexFile:
             self.count, self.used_slots, self.end_offset, self.end_ms = count, used_slots, end_offset, end_ms
         return done
 
-    def find(self, key_hash: int, limit: int, begin_ms: int, end_ms: int) -> list[int]:
-        """Return physical offsets with this hash and time, newest first, at most `limit`."""
-        offsets: list[int] = []
+    def search(self, key_hash: int, offsets: list[int], limit: int, begin_ms: int, end_ms: int) -> Iterator[None]:
+        """Append physical offsets with this hash and time, newest first, until there are `limit`; a step looks at
+        ENTRIES_A_STEP entries, for any number of messages may share a key. Not to be continued when closed."""
         if self.count <= 1:
-            return offsets  # there may be no disk blocks to look at
+            return  # there may be no disk blocks to look at
         number = _unpack_slot(self.map, HEADER_BYTES + 4 * (key_hash % self.slots))[0]
         if self.count > self.entries:
             raise IndexDamaged(self.path, self.count - 1)
+        left = ENTRIES_A_STEP
         while 0 < number < self.count and len(offsets) < limit:
+            if not left:
+                yield
+                left = ENTRIES_A_STEP
+            left -= 1
             entry_hash, physical_offset, seconds, previous = self.entry(number)
             if entry_hash % self.slots != key_hash % self.slots or previous >= number:
                 raise IndexDamaged(self.path, number)
@@ -218,7 +225,6 @@ class IndexFile:
             if stored_ms + 999 < begin_ms:
                 break
             number = previous
-        return offsets
 
     def entry(self, number: int) -> tuple[int, int, int, int]:
         """Return (key hash, physical offset, seconds, previous entry)."""

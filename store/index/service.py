@@ -6,7 +6,7 @@ import asyncio
 import datetime
 import logging
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -214,14 +214,22 @@ class IndexService:
             self.pending = [each for each in pending if each[2] >= done_to] + self.pending
             raise
 
-    def find(self, slot: TopicSlot, key: str, limit: int, begin_ms: int, end_ms: int) -> list[int]:
-        """Return the physical offsets of messages with this key's hash, newest first, but for pending ones."""
+    def search(
+        self, slot: TopicSlot, key: str, limit: int, begin_ms: int, end_ms: int
+    ) -> Generator[None, None, list[int]]:
+        """Return the physical offsets of messages with this key's hash, newest first, but for pending ones.
+
+        Others may have a turn after each step: files that go meanwhile are left out.
+        """
         wanted = key_hash(slot.prefix_hash, key.encode("utf-8", "surrogatepass"))
         offsets: list[int] = []
-        for file in reversed(self.files):
-            if file.begin_ms <= end_ms and file.end_ms >= begin_ms:
+        for file in reversed(self.files.copy()):
+            if file.begin_ms <= end_ms and file.end_ms >= begin_ms and file in self.files:
                 try:
-                    offsets += file.find(wanted, limit - len(offsets), begin_ms, end_ms)
+                    for _ in file.search(wanted, offsets, limit, begin_ms, end_ms):
+                        yield
+                        if file not in self.files:
+                            break
                 except IndexDamaged as exc:
                     self.set_aside(file, str(exc))
                     continue

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 from appliance.broker.access.cost_limits import UNIQUE_KEY_MESSAGES_MAX
 from appliance.errors import BrokerError
+from appliance.process.cooperative import in_turns, slice_scheduler
 from appliance.remoting.header_fields import int_field, long_field
 from appliance.settings.roles import BrokerConfig
 from gantrymq.message.properties import PROPERTIES_BYTES_MAX
 from gantrymq.message.record import split_record
 from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
+from store.base.results import QueryMessageResult
 from store.message_store import MessageStore
 
 if TYPE_CHECKING:
@@ -27,10 +30,13 @@ class QueryParts(Protocol):
     store: MessageStore
 
 
-def query_message(parts: QueryParts, connection: ServerConnection, request: RemotingCommand) -> RemotingCommand:
+def query_message(
+    parts: QueryParts, connection: ServerConnection, request: RemotingCommand
+) -> RemotingCommand | Awaitable[RemotingCommand]:
     """12: messages of a topic under a key, by store time. Hits are by hash of topic and key.
 
-    Those of another topic are dropped here, for who asks may not see it; those of another key the client drops.
+    Where many messages share the key, others have turns while those outside of the span are passed over. Those of
+    another topic are dropped here, for who asks may not see it; those of another key the client drops.
     """
     fields = request.ext_fields
     if len(fields["key"]) > PROPERTIES_BYTES_MAX:  # no message has it: not worth working out its hash
@@ -40,18 +46,31 @@ def query_message(parts: QueryParts, connection: ServerConnection, request: Remo
             {"indexLastUpdateTimestamp": "0", "indexLastUpdatePhyoffset": "0"},
         )
     is_unique = fields.get("_UNIQUE_KEY_QUERY", "").lower() == "true"
-    found = parts.store.query_message(
+    steps = parts.store.query_steps(
         fields["topic"],
         fields["key"],
         UNIQUE_KEY_MESSAGES_MAX if is_unique else int_field(fields, "maxNum", low=0),
         long_field(fields, "beginTimestamp"),
         long_field(fields, "endTimestamp"),
     )
+    try:
+        next(steps)
+    except StopIteration as end:
+        return _answer(request, end.value)
+
+    async def query_in_turns() -> RemotingCommand:
+        await slice_scheduler().next_turn()
+        return _answer(request, await in_turns(steps))
+
+    return query_in_turns()
+
+
+def _answer(request: RemotingCommand, found: QueryMessageResult) -> RemotingCommand:
     index_state = {
         "indexLastUpdateTimestamp": str(found.index_last_update_timestamp),
         "indexLastUpdatePhyoffset": str(found.index_last_update_physical_offset),
     }
-    topic = fields["topic"].encode()
+    topic = request.ext_fields["topic"].encode()
     buffers = [buffer for buffer in found.buffers if split_record(buffer).topic == topic]
     if not buffers:
         return request.reply(ResponseCode.QUERY_NOT_FOUND, _NOT_FOUND, index_state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,9 @@ def test_runs_and_single_entries_make_the_same_file(tmp_path: Path, slots: int, 
         assert done == done_singly
         assert (by_run.count, by_run.used_slots) == (one_by_one.count, one_by_one.used_slots)
         for key_hash in {entry[0] for entry in wanted}:
-            found = [file.find(key_hash, 1000, 0, 1 << 62) for file in (by_run, one_by_one)]
+            found: tuple[list[int], list[int]] = ([], [])
+            for file, offsets in zip((by_run, one_by_one), found, strict=True):
+                deque(file.search(key_hash, offsets, 1000, 0, 1 << 62))
             assert found[0] == found[1]
         for file in (by_run, one_by_one):
             file.sync()

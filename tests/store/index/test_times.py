@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
 from store import MessageStore
+from store.index import file as index_file
 from store.index.file import IndexFile
 from tests.store.conftest import Clock, OpenStore, message, small_config
 
+Result = TypeVar("Result")
 STEP_S = 0.7
 COUNT = 1000  # two and a half index files
 
@@ -33,6 +38,16 @@ def found(store: MessageStore, key: str, begin_ms: int, end_ms: int) -> list[int
     """Queue offsets of the messages with the key."""
     buffers = store.query_message("T", key, 64, begin_ms, end_ms).buffers
     return [int.from_bytes(raw[20:28], "big") for raw in buffers]
+
+
+def drained(steps: Generator[None, None, Result]) -> tuple[int, Result]:
+    """How many steps there were before the end, and what came of them."""
+    for count in itertools.count():
+        try:
+            next(steps)
+        except StopIteration as end:
+            return count, end.value
+    raise AssertionError("there is an end")
 
 
 @pytest.mark.parametrize("number", [0, 1, 198, 199, 200, 201, 399, 400, 998, 999])
@@ -82,16 +97,17 @@ def test_a_query_returns_the_newest_and_no_more_than_asked_for_from_all_files_to
 ) -> None:
     """Whatever number of entries the newest file has of them; files behind the last that counts are not read."""
     looked_at: list[IndexFile] = []
-    find = IndexFile.find
+    search = IndexFile.search
 
-    def noted(file: IndexFile, *facts: int) -> list[int]:
+    def noted(file: IndexFile, *facts: Any) -> Iterator[None]:
         looked_at.append(file)
-        return find(file, *facts)
+        return search(file, *facts)
 
-    monkeypatch.setattr(IndexFile, "find", noted)
+    monkeypatch.setattr(IndexFile, "search", noted)
     for last in (COUNT - 1, 203, 402):  # near files' ends and beginnings
         looked_at.clear()
-        offsets = store.parts.index.find(store.parts.queues.slots["T"], "all", limit, 0, time_of(store, last))
+        search_all = store.parts.index.search(store.parts.queues.slots["T"], "all", limit, 0, time_of(store, last))
+        _, offsets = drained(search_all)
         units = store.consume_queue_units("T", 0, 0, COUNT) or []
         places = {unit.physical_offset: number for number, unit in enumerate(units)}
         for start in range(len(units), COUNT, 100):
@@ -103,3 +119,25 @@ def test_a_query_returns_the_newest_and_no_more_than_asked_for_from_all_files_to
         assert last <= numbers[0] <= last + 1  # the index knows whole seconds
         oldest = looked_at[-1]
         assert oldest.begin_offset <= offsets[-1] <= oldest.end_offset
+
+
+def test_a_key_of_many_messages_is_searched_in_steps(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them are passed over for the first one: others have a turn meanwhile."""
+    monkeypatch.setattr(index_file, "ENTRIES_A_STEP", 10)
+    first = time_of(store, 0)
+    steps, result = drained(store.query_steps("T", "all", 64, first, first))
+    assert steps > 10
+    assert result.buffers[0][20:28] == bytes(8)
+    assert drained(store.query_steps("T", "k0", 64, first, first))[0] == 0
+
+
+def test_index_files_that_go_during_a_search_are_left_out(store: MessageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_file, "ENTRIES_A_STEP", 10)
+    files = store.parts.index.files
+    newest_of_first = files[0].entries // 2 - 2  # two keys a message
+    until = time_of(store, newest_of_first)
+    steps = store.query_steps("T", "all", 1000, 0, until)
+    next(steps)
+    for gone in store.parts.index.take_expired(files[-1].end_offset):
+        gone.delete()
+    assert len(drained(steps)[1].buffers) <= 10, "of the first step"

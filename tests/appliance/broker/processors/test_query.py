@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from appliance.process.cooperative import SliceScheduler
 from gantrymq.message.ids import decode_offset_message_id
 from gantrymq.message.record import decode_record, decode_records
 from gantrymq.remoting.codes import RequestCode, ResponseCode
+from store.index import file as index_file
 from tests.appliance.broker.processors.tool import Tool
 
 FOREVER = {"beginTimestamp": "0", "endTimestamp": str((1 << 63) - 1)}
@@ -68,3 +70,24 @@ async def test_a_message_is_read_at_the_offset_of_its_id(tool: Tool) -> None:
     for wrong in (offset + 1, 1 << 40, -1):
         answer = await tool.ask(RequestCode.VIEW_MESSAGE_BY_ID, {"offset": str(wrong)})
         assert (answer.code, answer.remark) == (1, f"can not find message by the offset, {wrong}")
+
+
+async def test_a_key_of_many_messages_lets_others_have_turns(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = 0
+    next_turn = SliceScheduler.next_turn
+
+    async def counted(scheduler: SliceScheduler) -> None:
+        nonlocal turns
+        turns += 1
+        await next_turn(scheduler)
+
+    monkeypatch.setattr(SliceScheduler, "next_turn", counted)
+    monkeypatch.setattr(index_file, "ENTRIES_A_STEP", 2)
+    await tool.create_topic("T")
+    for number in range(20):
+        await tool.send("T", b"%d" % number, KEYS="k")
+    turns = 0
+    fields = {"topic": "T", "key": "k", "maxNum": "30"} | FOREVER
+    answer = await tool.ask(RequestCode.QUERY_MESSAGE, fields)
+    assert len(decode_records(answer.body)) == 20
+    assert turns == 9, "twenty entries, two a turn"
