@@ -35,6 +35,7 @@ from store.unit_scan import Limits, Stop, Unit, UnitScan
 FILTER_UNITS_MIN = 800  # RocketMQ reads so many units at once for a filter: 16000 bytes
 UNITS_PER_LOOK = 128
 QUERY_ROUNDS = 3
+QUERY_BYTES_MAX = 15 << 20  # an answer longer than a frame, 16 MiB, would end the connection at the client
 
 _FOUND = GetMessageStatus.FOUND
 _UNITS = tuple(struct.Struct(">" + "qiq" * count) for count in range(UNITS_PER_LOOK + 1))
@@ -251,14 +252,24 @@ class StoreReader:
             if not offsets:
                 break
             result.index_last_update_timestamp, result.index_last_update_physical_offset = self._index.last_update
-            for offset in offsets:
-                data = self._log.read_record(offset) if offset < self._log.shown_below else None
-                if data is not None:
-                    result.buffers.append(bytes(data))
+            result.buffers = self._newest_that_fit(offsets)
             end_ms = self._log.store_timestamp_at(offsets[0])
             if result.buffers or end_ms < begin_ms:
                 break
         return result
+
+    def _newest_that_fit(self, offsets: list[int]) -> list[bytes]:
+        """Of these records as many as a client takes in one answer, and one in any case, in the order of the log."""
+        buffers: list[bytes] = []
+        room = QUERY_BYTES_MAX
+        for offset in reversed(offsets):
+            data = self._log.read_record(offset) if offset < self._log.shown_below else None
+            if data is not None:
+                room -= len(data)
+                if room < 0 and buffers:
+                    break
+                buffers.append(bytes(data))
+        return buffers[::-1]
 
     # -- offsets -------------------------------------------------------------------------------------------------
 

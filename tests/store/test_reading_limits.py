@@ -11,7 +11,8 @@ from gantrymq.message import ids, record
 from gantrymq.message.batch import encode_batch
 from gantrymq.message.model import Message
 from gantrymq.message.properties import string_hash_code
-from store import GetMessageStatus, MessageStore, PutMessageStatus, StoreBatch, TagFilter
+from gantrymq.remoting.protocol import FRAME_BYTES_MAX
+from store import GetMessageStatus, MessageStore, PutMessageStatus, StoreBatch, TagFilter, reader
 from tests.store.conftest import HOST, Clock, OpenStore, message, small_config
 
 OK, ILLEGAL = PutMessageStatus.PUT_OK, PutMessageStatus.MESSAGE_ILLEGAL
@@ -124,6 +125,19 @@ def test_messages_of_a_key_come_oldest_first(tmp_path: Path, open_store: OpenSto
     for asked, expected in ((2, offsets[-2:]), (64, offsets[-3:])):
         found = [record.decode_record(raw) for raw in store.query_message("T", "k", asked, 0, 1 << 62).buffers]
         assert [each.physical_offset for each in found] == expected
+
+
+def test_an_answer_by_key_fits_into_a_clients_frame(
+    tmp_path: Path, open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest that fit, and the newest in any case: else its client has nothing but a broken connection."""
+    assert FRAME_BYTES_MAX - reader.QUERY_BYTES_MAX >= 1 << 20
+    monkeypatch.setattr(reader, "QUERY_BYTES_MAX", 3000)
+    store = open_store(small_config(tmp_path))
+    for size, expected in ((1300, [0]), (1300, [0, 1]), (1300, [1, 2]), (5000, [3]), (10, [4])):
+        store.put_message(message(bytes(size), keys="k"))
+        found = [record.decode_record(raw) for raw in store.query_message("T", "k", 64, 0, 1 << 62).buffers]
+        assert [each.queue_offset for each in found] == expected
 
 
 def test_a_time_between_two_messages_finds_the_nearer_and_the_earlier_of_two_as_near(
