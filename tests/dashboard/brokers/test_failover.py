@@ -15,7 +15,7 @@ from dashboard.live.failover_watch import FailoverWatch
 from dashboard.models.audit import AuditEntry
 from dashboard.models.management import Role, User
 from dashboard.status.board import BrokerFacts, BrokerState
-from gantrymq.client.admin.failover import FailoverChange, FailoverStatus
+from gantrymq.client.admin.failover import FailoverChange, FailoverMember, FailoverStatus
 from tests.appliance.broker.failover.automatic import member
 from tests.appliance.broker.replication.brokers import group
 from tests.appliance.broker.replication.recorded import OnRecord
@@ -103,3 +103,12 @@ def test_how_long_a_takeover_took_counts_from_what_etcd_knows() -> None:
     assert "Without a master" not in page and "1\u202fms" in page
     [row] = FailoverOut.of_status(told).changes
     assert row.taken_over_after_s == 0.001
+
+
+def test_a_master_that_says_why_it_does_not_serve_is_shown_with_that() -> None:
+    older = "the store of member 1 is an older copy: a part of its log is lost, and it has to follow first"
+    for refusal, shown in ((older, older), ("", "is the master")):
+        master = FailoverMember(1, "10.0.0.1:10911", in_sync=True, is_master=True, refusal=refusal)
+        told = FailoverStatus("broker-a", master=master.address, members=(master,))
+        page = render_to_string("brokers/_failover.html", {"failover": told, "name": "broker-a", "now": 2.0})
+        assert f'<td class="muted">{shown}</td>' in page

@@ -76,8 +76,8 @@ def by_itself(told: FailoverStatus) -> list[str]:
         )
     else:
         first = f"if {told.master} died now: no broker would take over by itself"
-    others = [each for each in told.members if not each.is_master]
-    return [first, *(f"{each.address or f'member {each.number}'}: {_would(each, told)}" for each in others)]
+    said = [each for each in told.members if not each.is_master or (each.refusal and not unfinished(told))]
+    return [first, *(f"{each.address or f'member {each.number}'}: {_would(each, told)}" for each in said)]
 
 
 def _would(member: FailoverMember, told: FailoverStatus) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from appliance.cli.admin.ha.explain import explain, unfinished, why_not
-from appliance.failover.view import Holder
+from appliance.failover.view import Holder, TermState
 from appliance.register.term import IN_SYNC, LOCAL, Term, View
 from gantrymq.client.admin.failover import FailoverMember, FailoverPause, FailoverStatus
 from gantrymq.client.admin.members import Member
@@ -63,6 +63,17 @@ def test_with_automatic_failover_it_says_who_takes_over_when_and_why_others_do_n
         f"if {ONE} died now: {TWO} would take over by itself in about 6 s, or about 1 s when a supervisor sees it die"
     ) in lines
     assert f"{THREE}: member 3 is not in sync" in lines
+
+
+def test_what_speaks_against_the_master_on_record_is_said_of_it_too() -> None:
+    """It has come back with an older copy of its store: as docs/operations/failover-runbook.md says, it says so."""
+    older, two = "the store of member 1 is an older copy", told().members[1]
+    copied = FailoverMember(1, ONE, in_sync=True, is_master=True, has_told=True, refusal=older)
+    for status, times in ((told(members=(copied, two)), 1), (told(), 0)):
+        lines = explain("broker-a", View(TERM, 7), [member(ONE)], status)
+        assert lines.count(f"{ONE}: {older}") == times
+    unbegun = told(members=(copied, two), state=TermState.OPENING, is_complete=False)
+    assert f"{ONE}: {older}" not in explain("broker-a", View(TERM, 7), [], unbegun), "what is half done has it already"
 
 
 def test_an_etcd_without_room_is_told_whoever_promotes() -> None:
