@@ -5,6 +5,7 @@ Who it is follows from the request: each code is served by name servers or by br
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 
@@ -108,9 +109,16 @@ def why_not_connected(failure: OSError, *, uses_tls: bool) -> tuple[str, str]:
     if isinstance(failure, ssl.SSLCertVerificationError):
         return str(failure), "trust_cert= of TlsConfig names the authority; check_host=False leaves the name unchecked"
     if isinstance(failure, ConnectionRefusedError):
-        return str(failure), "is it running, and is this its port?"
+        return _in_words(failure), "is it running, and is this its port?"
     if uses_tls and isinstance(failure, ssl.SSLError | ConnectionError):
         return f"TLS handshake failed: {str(failure) or 'the peer closed the connection'}", SPEAKS_NO_TLS
     if isinstance(failure, socket.gaierror):
         return str(failure), "is the host's name right?"
-    return str(failure) or type(failure).__name__, ""
+    return _in_words(failure), ""
+
+
+def _in_words(failure: OSError) -> str:
+    """What the system calls it: asyncio's own text repeats the address, as Python writes a tuple."""
+    if failure.errno:
+        return os.strerror(failure.errno).lower()
+    return str(failure) or type(failure).__name__
