@@ -250,8 +250,8 @@ def split(text: str) -> list[str]:
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """A name that a narrow column breaks after its dots."""
-    return format_html_join(mark_safe(".<wbr>"), "{}", ((part,) for part in name.split(".")))
+    """A name or path that a narrow column breaks after its dots and slashes."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in re.split("(?<=[./])", name)))
 
 
 @register.filter
