@@ -83,6 +83,10 @@ class Copying:
     received_bytes: int | None
     has_heard: bool = True  # of its master, since its start
 
+    @property
+    def is_fine(self) -> bool:
+        return self.state in ("copying", "comparing logs")
+
 
 @dataclass(frozen=True, slots=True)
 class Services:

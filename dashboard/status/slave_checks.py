@@ -12,8 +12,7 @@ from dashboard.status.words import in_words
 
 RIVAL_PARTS = 3  # of the figure: number, id, address
 NAMED_MAX = 5  # slaves named in one line
-FINE = ("copying", "comparing logs")  # states of a slave
-ON_THE_WAY = ("no master known", "connecting")  # of one that has just started, too
+ON_THE_WAY = ("no master known", "connecting")  # states of a slave that has just started, too
 UNTRIED_S, TRYING_S = 300.0, 60.0  # since its start: nothing was tried, or the first tries failed
 NEEDS_A_PERSON = (
     "diverged",
@@ -154,7 +153,7 @@ def _is_joining(facts: BrokerFacts) -> bool:
 
 def _not_copying(name: str, services: Services) -> Check | None:
     copying = services.copying
-    if copying is None or copying.state in FINE:
+    if copying is None or copying.is_fine:
         return None
     is_stuck = copying.state in NEEDS_A_PERSON
     state = in_words(copying.state)

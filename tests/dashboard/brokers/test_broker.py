@@ -22,6 +22,7 @@ from dashboard.models.management import Role
 from dashboard.status.board import BrokerFacts, BrokerState, Snapshot, board
 from dashboard.status.cluster_metrics import OWN_PARTS
 from tests.dashboard.conftest import Client
+from tests.dashboard.status.masters import master, seen, slave
 
 
 async def test_a_broker_has_a_page_with_its_own_history(gateway: Gateway, log_in: Client) -> None:
@@ -45,6 +46,16 @@ async def test_a_broker_that_is_gone_keeps_its_last_figures_and_says_why(gateway
     board.put(Snapshot(time.time(), "n", None, (state,), (), None))
     page = (await (await log_in(Role.OPERATOR)).get("/broker/broker-z")).content.decode()
     assert "It does not answer: not reachable (refused)" in page and "from its last answer" in page
+
+
+@pytest.mark.parametrize(("copies", "dot"), [("copying", "good"), ("connecting", "attention")])
+async def test_a_slave_that_does_not_copy_is_not_marked_as_good(
+    gateway: Gateway, log_in: Client, copies: str, dot: str
+) -> None:
+    board.put(seen(master(), slave(changes={"slaveState": copies})))
+    page = (await (await log_in(Role.READER)).get("/brokers")).content.decode()
+    row = page.partition('<tr class="is-slave">')[2].partition("</tr>")[0]
+    assert f'class="dot dot-{dot}"' in row
 
 
 async def test_what_was_asked_of_a_slaves_process_is_on_its_brokers_page(transactional_db: None, settings: Any) -> None:
