@@ -15,6 +15,7 @@ from django.utils.translation import gettext, gettext_lazy
 from dashboard.cluster.errors import GatewayError, GroupNotFound, MessageNotFound, TopicNotFound
 from dashboard.database.state import state
 from dashboard.http.problems import problem
+from dashboard.http.request_ids import request_id
 from dashboard.language.sentences import again
 from dashboard.limits.names import NameRefused
 
@@ -127,12 +128,13 @@ def server_error(request: HttpRequest) -> HttpResponse:
     failure = sys.exc_info()[1]  # Django calls us while it handles what was raised
     if isinstance(failure, DatabaseError) and not isinstance(failure, BUGS):
         return database_unusable(request, state.noticed(failure))
-    return _plain(
-        request,
-        500,
-        gettext("Internal error"),
-        gettext("Something went wrong in GantryMQ. The appliance's log has the details."),
-    )
+    told = gettext("Something went wrong in GantryMQ. The appliance's log has the details.")
+    if request.path.startswith("/api/"):
+        return problem(500, told)
+    advice = gettext("Try again. If the error comes back, search the log for this request ID: %(id)s") % {
+        "id": request_id()
+    }
+    return error_card(request, 500, gettext("Internal error"), told, advice, _came_from(request))
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -82,6 +82,7 @@ async def test_s05_an_error_shows_no_stack_path_or_setting(log_in: Client, monke
     assert response.status_code == 500
     page = response.content.decode()
     assert "Something went wrong in GantryMQ" in page
+    assert f"search the log for this request ID: {response.headers['X-Request-ID']}" in page
     assert "Traceback" not in page and "secret detail" not in page and "dashboard/overview" not in page
 
 
