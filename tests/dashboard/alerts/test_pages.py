@@ -203,6 +203,19 @@ async def test_what_rings_is_shown_escaped_with_its_mute(log_in: Client) -> None
     assert "&lt;i&gt;g" in page and "<i>g" not in page and "Mute it" not in page
 
 
+async def test_all_but_the_first_alert_are_a_line_each_that_opens(log_in: Client) -> None:
+    await sync_to_async(ensure_presets)()
+    rule = await AlertRule.objects.aget(kind="group-behind")
+    for number in range(3):
+        title, at = f"Group is behind: g{number}", timezone.now()
+        await AlertRow.objects.acreate(rule=rule, subject=f"g{number}", level=1, title=title, text="7 min", begun_at=at)
+    articles = re.findall("<article.*?</article>", await text_of(await log_in("operator"), "/alerts"), re.DOTALL)
+    assert ["<details><summary>7 min</summary>" in article for article in articles] == [False, True, True]
+    for article in articles:
+        folded = re.sub("<details>.*</details>", "", article, flags=re.DOTALL)
+        assert article.count("7 min") == 1 and 'value="acknowledge"' in folded
+
+
 async def test_a_rule_that_is_named_by_its_condition_does_not_say_it_twice(log_in: Client) -> None:
     await sync_to_async(ensure_presets)()
     await AlertRule.objects.filter(kind="dead-letters").aupdate(name="Mails that bounced", pattern="mailer")
