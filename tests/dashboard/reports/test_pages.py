@@ -46,7 +46,8 @@ async def text_of(client: AsyncClient, address: str) -> str:
 async def test_an_empty_page_teaches_what_to_do(data: Path, log_in: Client) -> None:
     page = await text_of(await log_in("operator"), "/reports/")
     assert "No reports yet" in page and "Run now" in page
-    assert f"gantry report traffic --data {data}" in page
+    assert re.search(r'<option value="7" selected[^>]*>last 7 days', page), "the button and the line run the same"
+    assert f"gantry report traffic --data {data} --days 7" in page
 
 
 async def test_a_reader_looks_and_is_offered_no_run(data: Path, log_in: Client) -> None:
