@@ -53,8 +53,10 @@ RUN = (
     ("scale.md", "deploy/extra", "tests/deploy/test_scripts.py"),
     ("CONTRIBUTING.md", "deploy/test", ".ci/run"),
     ("service.md", "deploy/build-deb", ".ci/run"),
-    ("service.md", "sudo apt install ./", "tests/deploy/test_service.py"),
+    ("service.md", "sudo apt install ", "tests/deploy/test_service.py"),
     ("upgrade.md", "git fetch", HERE),
+    ("upgrade.md", "git show", HERE),
+    ("upgrade.md", "bash .git/upgrade", "tests/deploy/test_upgrade.py"),
     ("upgrade.md", "deploy/upgrade", "tests/deploy/test_upgrade.py"),
     ("upgrade.md", "deploy/up ", "tests/deploy/test_scripts.py"),
     ("reports.md", "gantry install-reports --from", "tests/appliance/cli/install_reports/test_packed.py"),
@@ -96,7 +98,6 @@ RUN = (
 # what no test runs, and why; what of it is looked at all the same
 NOT_RUN = (
     ("service.md", "sudo gantry install-reports", "fetches half a gigabyte: test_packed.py has it install from a file"),
-    ("service.md", "sudo apt install python3-pip", "changes the machine: test_service.py has apt simulate it"),
     ("containers.md", "ADVERTISE=", "takes fixed ports: test_single_file.py runs its image, confined in the same way"),
     ("containers.md", "kubectl apply", "needs a cluster: test_containers.py has kubectl put together what it sends"),
     ("containers.md", "kubectl exec", "needs a cluster: test_containers.py parses what the pod is to run"),

@@ -131,7 +131,7 @@ def test_the_lines_about_alerts(gantry: RunningAppliance, shell: Shell) -> None:
         assert shell.run(line, {"17": found[0]})
 
 
-def test_the_line_that_fetches_an_upgrade(tmp_path: Path) -> None:
+def test_the_lines_that_fetch_an_upgrade(tmp_path: Path) -> None:
     def git(*words: str) -> str:
         command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.invalid", *words]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
@@ -139,10 +139,16 @@ def test_the_line_that_fetches_an_upgrade(tmp_path: Path) -> None:
     git("init", "--quiet", "published")
     git("-C", "published", "commit", "--quiet", "--allow-empty", "--message", "Begin")
     git("clone", "--quiet", "published", "mine")
+    script = tmp_path / "published" / "deploy" / "upgrade"
+    script.parent.mkdir()
+    script.write_text("of the newer version\n")
+    git("-C", "published", "add", "deploy")
+    git("-C", "published", "commit", "--quiet", "--message", "Go on")
     git("-C", "published", "tag", "v0.2.0")
     for line in run_here("upgrade.md"):
         subprocess.run(["bash", "-c", line], cwd=tmp_path / "mine", check=True)
     assert git("-C", "mine", "tag", "--list").split() == ["v0.2.0"]
+    assert (tmp_path / "mine" / ".git" / "upgrade").read_text() == script.read_text()
 
 
 def test_the_page_of_proofs_counts_the_lines() -> None:
