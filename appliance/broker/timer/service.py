@@ -129,12 +129,11 @@ class TimerService:
 
     @property
     def reached(self) -> tuple[int, int]:
-        """Seen and delivered as of now, for a slave that has the log up to now. A queue that is read again after a
-        start is as it was before until then: nothing is delivered meanwhile."""
-        if self.indexed < min(self._before.seen, self._read_first):
-            return self._before.seen, self._before.delivered_ms
-        due_ms = self.due.first_ms
-        return self.indexed, min(self._deliverer.complete_ms, self._now_ms() if due_ms is None else due_ms)
+        """Seen and delivered as of now, for a slave that has the log up to now; as on record while there is no news,
+        since slaves write what changes."""
+        has_news = self.delivered != self._recorded or self.indexed != self._saved.seen
+        progress = self._as_of_now() if has_news else self._saved
+        return progress.seen, progress.delivered_ms
 
     def put_progress(self, seen: int, delivered_ms: int) -> None:
         """Put a master's progress on record in place of this one: a promoted slave reads the queue again. Blocks."""
@@ -288,11 +287,21 @@ class TimerService:
         """Use earlier minutes' files again when the clock was set back: a restart finds what is due by its minute."""
         self._open_minute = min(self._open_minute, self._now_ms() // MINUTE_MS)
 
+    def _as_of_now(self) -> Progress:
+        """What has been reached. A queue that is read again after a start is as it was before until that is done:
+        nothing is delivered meanwhile."""
+        if self.indexed < min(self._before.seen, self._read_first):
+            return self._before._replace(indexed=self._saved.indexed)
+        due_ms = self.due.first_ms
+        delivered_ms = min(self._deliverer.complete_ms, self._now_ms() if due_ms is None else due_ms)
+        return Progress(self._saved.indexed, self.indexed, delivered_ms)
+
     def _reached(self) -> Progress:
         """What has been reached now; nothing more goes into files of earlier minutes."""
-        seen, delivered_ms = self.reached
-        self._open_minute = max(self._open_minute, min(delivered_ms, self._deliverer.complete_ms - 1) // MINUTE_MS)
-        return Progress(self._saved.indexed, seen, delivered_ms)
+        progress = self._as_of_now()
+        last_ms = min(progress.delivered_ms, self._deliverer.complete_ms - 1)
+        self._open_minute = max(self._open_minute, last_ms // MINUTE_MS)
+        return progress
 
     async def _keep_record(self) -> None:
         rounds = 0

@@ -145,6 +145,24 @@ async def test_a_kill_while_the_queue_is_read_again_has_nothing_delivered_again(
     assert broker.bodies() == sent
 
 
+async def test_slaves_are_told_nothing_new_while_nothing_is_delivered(broker: Broker, clock: Clock) -> None:
+    """They write each second what has changed."""
+    clock.advance(60)
+    assert broker.timer.reached == (0, 0)
+    broker.send_in(1, "one")
+    broker.send_in(DAY_S, "other")
+    await broker.settle()
+    clock.advance(2)
+    await broker.settle()
+    told = broker.timer.reached
+    assert told == (2, int(clock() * 1000)), "before it is on record"
+    await broker.record()
+    for _ in range(3):
+        assert broker.timer.reached == told
+        clock.advance(60)
+        await broker.settle()
+
+
 @pytest.mark.slow
 async def test_restarts_at_every_moment_lose_nothing(tmp_path: Path, clock: Clock) -> None:
     chance = random.Random(7)
