@@ -5,21 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 
+from appliance.broker.sql_filter import tree
 from appliance.broker.sql_filter.errors import SqlError
 from appliance.broker.sql_filter.evaluate import Evaluate, compile_node, decides
 from appliance.broker.sql_filter.parser import parse
-from appliance.broker.sql_filter.tree import (
-    All,
-    AnyOf,
-    AsCondition,
-    Equal,
-    Negative,
-    Node,
-    Not,
-    OneOf,
-    Ordered,
-    Property,
-)
 
 
 class Condition:
@@ -61,21 +50,21 @@ def _compiled(text: str) -> Condition | SqlError:
 
 
 def _compile(text: str) -> Condition:
-    tree = parse(text)
-    nodes = list(_nodes(tree))
-    names = frozenset(node.name for node in nodes if isinstance(node, Property | OneOf | AsCondition))
-    return Condition(text, compile_node(tree), names, len(nodes))
+    root = parse(text)
+    nodes = list(_nodes(root))
+    names = frozenset(node.name for node in nodes if isinstance(node, tree.Property | tree.OneOf | tree.AsCondition))
+    return Condition(text, compile_node(root), names, len(nodes))
 
 
-def _nodes(tree: Node) -> Iterator[Node]:
-    waiting = [tree]
+def _nodes(root: tree.Node) -> Iterator[tree.Node]:
+    waiting = [root]
     while waiting:
         node = waiting.pop()
         yield node
         match node:
-            case All(parts) | AnyOf(parts):
+            case tree.All(parts) | tree.AnyOf(parts):
                 waiting += parts
-            case Not(operand) | Negative(operand):
+            case tree.Not(operand) | tree.Negative(operand):
                 waiting.append(operand)
-            case Equal(left, right) | Ordered(_, left, right):
+            case tree.Equal(left, right) | tree.Ordered(_, left, right):
                 waiting += (left, right)

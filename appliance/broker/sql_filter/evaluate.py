@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from appliance.broker.sql_filter import tree
 from appliance.broker.sql_filter.errors import EvaluationError, SqlError
 from appliance.broker.sql_filter.java_values import (
     Long,
@@ -19,20 +20,6 @@ from appliance.broker.sql_filter.java_values import (
     read_int,
     read_long,
 )
-from appliance.broker.sql_filter.tree import (
-    All,
-    AnyOf,
-    AsCondition,
-    Constant,
-    Equal,
-    Negative,
-    Node,
-    Not,
-    OneOf,
-    Order,
-    Ordered,
-    Property,
-)
 
 Properties = Mapping[str, str]
 Evaluate = Callable[[Properties], Value]
@@ -40,31 +27,31 @@ Evaluate = Callable[[Properties], Value]
 HEIGHT_MAX = 200  # closures in one another: far from Python's limit
 
 
-def compile_node(node: Node, height: int = 0) -> Evaluate:
+def compile_node(node: tree.Node, height: int = 0) -> Evaluate:
     """Return the function of a node. Raises SqlError when the tree is too high."""
     if height > HEIGHT_MAX:
         raise SqlError("too many comparisons in one another", 1)
     below = height + 1
     match node:
-        case Property(name):
+        case tree.Property(name):
             return lambda properties: properties.get(name)
-        case Constant(value):
+        case tree.Constant(value):
             return lambda properties: value
-        case Negative(operand):
+        case tree.Negative(operand):
             return _negative(operand, below)
-        case AsCondition(name):
+        case tree.AsCondition(name):
             return lambda properties: False if name in properties else None
-        case OneOf(name, texts, is_negated):
+        case tree.OneOf(name, texts, is_negated):
             return _one_of(name, texts, is_negated)
-        case Not(operand):
+        case tree.Not(operand):
             return _not(compile_node(operand, below))
-        case All(parts):
+        case tree.All(parts):
             return _all([compile_node(part, below) for part in parts])
-        case AnyOf(parts):
+        case tree.AnyOf(parts):
             return _any_of([compile_node(part, below) for part in parts])
-        case Equal(left, right):
+        case tree.Equal(left, right):
             return _equal(left, right, below)
-        case Ordered(order, left, right):
+        case tree.Ordered(order, left, right):
             return _ordered(order, left, right, below)
 
 
@@ -118,19 +105,19 @@ def _one_of(name: str, texts: frozenset[str], is_negated: bool) -> Evaluate:
 # -- comparisons ------------------------------------------------------------------------------------------------------
 
 
-def constant_of(node: Node) -> Value:
+def constant_of(node: tree.Node) -> Value:
     """Return the number or text that a node always is, None when it is another kind of node."""
-    if isinstance(node, Constant):
+    if isinstance(node, tree.Constant):
         return node.value
-    if isinstance(node, Negative):
+    if isinstance(node, tree.Negative):
         value = constant_of(node.operand)
         if isinstance(value, int | float) and type(value) is not bool:
             return Long(-value) if type(value) is Long else -value
     return None
 
 
-def _negative(operand: Node, height: int) -> Evaluate:
-    number = constant_of(Negative(operand))
+def _negative(operand: tree.Node, height: int) -> Evaluate:
+    number = constant_of(tree.Negative(operand))
     inner = compile_node(operand, height)
 
     def evaluate(properties: Properties) -> Value:
@@ -140,14 +127,14 @@ def _negative(operand: Node, height: int) -> Evaluate:
     return evaluate
 
 
-def _equal(left: Node, right: Node, height: int) -> Evaluate:
+def _equal(left: tree.Node, right: tree.Node, height: int) -> Evaluate:
     constant = constant_of(right)
-    if isinstance(left, Property) and isinstance(constant, str):
+    if isinstance(left, tree.Property) and isinstance(constant, str):
         return _equals_text(left.name, constant)
-    if isinstance(left, Property) and right == Constant(None):
+    if isinstance(left, tree.Property) and right == tree.Constant(None):
         name = left.name
         return lambda properties: name not in properties
-    if isinstance(left, Property) and type(constant) in (int, Long):
+    if isinstance(left, tree.Property) and type(constant) in (int, Long):
         return _equals_whole(left.name, constant)  # type: ignore[arg-type]
     left_value, right_value = compile_node(left, height), compile_node(right, height)
     return lambda properties: are_equal(left_value(properties), right_value(properties))
@@ -171,7 +158,7 @@ def _equals_whole(name: str, constant: int) -> Evaluate:
     return evaluate
 
 
-_DECIDE: dict[Order, Callable[[int], bool]] = {
+_DECIDE: dict[tree.Order, Callable[[int], bool]] = {
     "<": lambda answer: answer < 0,
     "<=": lambda answer: answer <= 0,
     ">": lambda answer: answer > 0,
@@ -179,9 +166,9 @@ _DECIDE: dict[Order, Callable[[int], bool]] = {
 }
 
 
-def _ordered(order: Order, left: Node, right: Node, height: int) -> Evaluate:
+def _ordered(order: tree.Order, left: tree.Node, right: tree.Node, height: int) -> Evaluate:
     constant = constant_of(right)
-    if isinstance(left, Property) and type(constant) in (int, Long):
+    if isinstance(left, tree.Property) and type(constant) in (int, Long):
         return _ordered_whole(order, left.name, constant)  # type: ignore[arg-type]
     decide = _DECIDE[order]
     left_value, right_value = compile_node(left, height), compile_node(right, height)
@@ -200,7 +187,7 @@ def _ordered(order: Order, left: Node, right: Node, height: int) -> Evaluate:
     return evaluate
 
 
-def _ordered_whole(order: Order, name: str, constant: int) -> Evaluate:
+def _ordered_whole(order: tree.Order, name: str, constant: int) -> Evaluate:
     """The usual case, without detours: a property and a whole number."""
     read = read_long if type(constant) is Long else read_int
 
@@ -220,7 +207,7 @@ def _ordered_whole(order: Order, name: str, constant: int) -> Evaluate:
         text = properties.get(name)
         return None if text is None else read(text) >= constant
 
-    by_order: dict[Order, Evaluate] = {"<": less, "<=": less_or_equal, ">": greater, ">=": greater_or_equal}
+    by_order: dict[tree.Order, Evaluate] = {"<": less, "<=": less_or_equal, ">": greater, ">=": greater_or_equal}
     return by_order[order]
 
 
