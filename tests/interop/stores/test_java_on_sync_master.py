@@ -34,15 +34,6 @@ def master(tmp_path: Path) -> Iterator[LocalCluster]:
         yield cluster
 
 
-@pytest.fixture
-def slave(master: LocalCluster, tmp_path: Path) -> Iterator[LocalCluster]:
-    """Not started yet."""
-    peer = LocalCluster(tmp_path / "slave", broker_properties=FILES)
-    peer.join_as_slave(master)
-    yield peer
-    peer.stop()
-
-
 def test_a_java_producer_is_told_what_its_message_waits_for(
     master: LocalCluster, slave: LocalCluster, java: JavaClient
 ) -> None:

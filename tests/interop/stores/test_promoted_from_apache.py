@@ -39,15 +39,6 @@ def master(tmp_path: Path, role: str) -> Iterator[ApachePeer]:
         yield peer
 
 
-@pytest.fixture
-def slave(master: ApachePeer, tmp_path: Path) -> Iterator[LocalCluster]:
-    """Not started yet."""
-    peer = LocalCluster(tmp_path / "slave", broker_properties=FILES)
-    peer.join_as_slave(master)
-    yield peer
-    peer.stop()
-
-
 def copy_of_running(master: ApachePeer, slave: LocalCluster) -> None:
     """As docs/migration.md has people do it: log and tables, and the sign of a store that was not closed."""
     for folder in ("commitlog", "config"):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from appliance.bench.apache_peer import ApachePeer
-from appliance.bench.peer import Peer
 from gantrymq import Message, SyncProducer
 from tests.harness import LocalCluster
 from tests.interop.stores.copied_log import TOPIC, bodies, log_end, send, topics_of, wait_for, wait_for_same_log
@@ -24,15 +23,6 @@ FILES = {"mappedFileSizeCommitLog": str(1 << 20)}
 def master(tmp_path: Path) -> Iterator[ApachePeer]:
     with make_apache_peer(tmp_path / "master", broker_properties=FILES) as peer:
         yield peer
-
-
-@pytest.fixture
-def slave(master: Peer, tmp_path: Path) -> Iterator[LocalCluster]:
-    """Not started yet."""
-    peer = LocalCluster(tmp_path / "slave", broker_properties=FILES)
-    peer.join_as_slave(master)
-    yield peer
-    peer.stop()
 
 
 def test_a_slave_of_ours_copies_serves_and_catches_up(master: ApachePeer, slave: LocalCluster) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 from appliance.broker.life import BrokerLife
@@ -43,6 +44,14 @@ async def begun_with_copies(on_record: OnRecord, master: BrokerLife, *slaves: Br
     await send(master, 10)
     for slave in slaves:
         await same_logs(master, slave)
+
+
+@contextlib.asynccontextmanager
+async def master_of(on_record: OnRecord, *slaves: BrokerLife) -> AsyncIterator[BrokerLife]:
+    """Broker one as the master of these, begun with copies."""
+    async with member(on_record, "one", 0) as one:
+        await begun_with_copies(on_record, one, *slaves)
+        yield one
 
 
 def die(broker: BrokerLife) -> None:

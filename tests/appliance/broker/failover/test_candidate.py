@@ -31,7 +31,7 @@ from store.inspect.dump import Selection, dump_records
 from store.inspect.folder import StoreFolder
 from store.message_store import MessageStore
 from store.upkeep import flush
-from tests.appliance.broker.failover.automatic import LEASE_S, begun, begun_with_copies, die, member, reason
+from tests.appliance.broker.failover.automatic import LEASE_S, begun, begun_with_copies, die, master_of, member, reason
 from tests.appliance.broker.replication.brokers import is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.pair import TOPIC
 from tests.appliance.broker.replication.recorded import OnRecord, takes_messages
@@ -47,8 +47,7 @@ async def test_a_slave_in_sync_becomes_the_master_when_the_master_is_gone_and_th
     on_record: OnRecord,
 ) -> None:
     async with member(on_record, "two", 1) as two, member(on_record, "three", 2) as three:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two, three)
+        async with master_of(on_record, two, three) as one:
             die(one)
         await until(lambda: takes_messages(two) or takes_messages(three))
         term = await on_record.term()
@@ -67,8 +66,7 @@ async def test_who_was_in_sync_before_may_be_the_next_but_one_master_before_it_h
 ) -> None:
     async with member(on_record, "three", 2) as three:
         async with member(on_record, "two", 1) as two:
-            async with member(on_record, "one", 0) as one:
-                await begun_with_copies(on_record, one, two, three)
+            async with master_of(on_record, two, three) as one:
                 die(one)
             await until(lambda: takes_messages(two) or takes_messages(three))
             winner = two if is_master(two) else three
@@ -131,8 +129,7 @@ async def test_no_slave_takes_over_by_an_earlier_record_than_it_has_seen(on_reco
 
 async def test_a_slave_that_opens_anew_takes_no_epoch_meanwhile(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
+        async with master_of(on_record, two) as one:
             die(one)
         before, closes, closing = two.controller, asyncio.Event(), two.controller.outer_api.unregister_all
 
@@ -152,8 +149,8 @@ async def test_a_slave_that_opens_anew_takes_no_epoch_meanwhile(on_record: OnRec
 
 async def test_an_old_master_comes_back_as_a_slave_though_its_settings_say_otherwise(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
+        async with master_of(on_record, two):
+            pass
         await until(lambda: takes_messages(two))
         async with member(on_record, "one", 0) as one:
             assert is_slave(one)
@@ -252,8 +249,7 @@ async def test_a_slave_that_takes_over_renews_while_it_opens(
     on_record: OnRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with member(on_record, "two", 1) as two, member(on_record, "three", 2) as three:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two, three)
+        async with master_of(on_record, two, three) as one:
             loop, opens = asyncio.get_running_loop(), []
 
             def late(*parts: Any) -> EndedHalves:
@@ -274,8 +270,7 @@ async def test_a_slave_that_opens_later_than_it_renews_says_which_setting_to_rai
     on_record: OnRecord, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
+        async with master_of(on_record, two) as one:
             monkeypatch.setattr(proof, "OPENING_LEASES", 0)
             die(one)
         await until(lambda: takes_messages(two))
@@ -301,8 +296,7 @@ async def test_a_slave_that_takes_over_renews_while_it_closes(on_record: OnRecor
 
             slave.controller.outer_api.unregister_all = late  # type: ignore[method-assign]
 
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two, three)
+        async with master_of(on_record, two, three) as one:
             held(two)
             held(three)
             die(one)
@@ -321,8 +315,7 @@ async def test_a_slave_that_can_not_become_the_master_renews_no_more(
 
     with pytest.raises(ExceptionGroup) as ended:
         async with member(on_record, "two", 1) as two:
-            async with member(on_record, "one", 0) as one:
-                await begun_with_copies(on_record, one, two)
+            async with master_of(on_record, two) as one:
                 monkeypatch.setattr(two, "_put_on_record", full)
                 die(one)
             await until(lambda: takes_messages(two))
@@ -333,8 +326,7 @@ async def test_a_slave_that_can_not_become_the_master_renews_no_more(
 
 async def test_a_slave_that_is_overtaken_while_it_closes_renews_no_more(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
+        async with master_of(on_record, two) as one:
             before, closing = two.controller, two.controller.outer_api.unregister_all
 
             async def overtaken() -> None:
@@ -356,8 +348,7 @@ async def test_a_slave_that_has_lost_the_beginning_of_its_own_epoch_when_it_open
         assert register is not None
         with pytest.raises(ExceptionGroup) as ended:
             async with member(on_record, "two", 1) as two:
-                async with member(on_record, "one", 0) as one:
-                    await begun_with_copies(on_record, one, two, three)
+                async with master_of(on_record, two, three) as one:
                     await one_more_that_is_lost(monkeypatch, one, two, three)
 
                     async def silent() -> View:
@@ -383,8 +374,7 @@ async def test_a_master_that_has_lost_the_beginning_of_its_own_epoch_can_be_adop
 ) -> None:
     with pytest.raises(ExceptionGroup) as ended:
         async with member(on_record, "two", 1) as two:
-            async with member(on_record, "one", 0) as one:
-                await begun_with_copies(on_record, one, two)
+            async with master_of(on_record, two) as one:
                 await one_more_that_is_lost(monkeypatch, one, two)
                 die(one)
             await until(lambda: takes_messages(two))
@@ -415,8 +405,7 @@ async def test_a_master_whose_disk_never_takes_who_is_in_sync_leaves_its_role(
 ) -> None:
     goes_on = threading.Event()
     try:
-        async with member(on_record, "two", 1) as two, member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
+        async with member(on_record, "two", 1) as two, master_of(on_record, two) as one:
             await until(lambda: one.controller.slaves.is_all_confirmed)
             keep = one.controller.in_sync_file.keep
 
@@ -435,8 +424,8 @@ async def test_a_master_whose_disk_never_takes_who_is_in_sync_leaves_its_role(
 
 async def test_a_master_whose_machine_lost_its_power_leaves_its_role_to_one_that_has_more(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
+        async with master_of(on_record, two):
+            pass
         machine_lost_power(on_record.store_of("one"))
         async with member(on_record, "one", 0) as one:  # before the lease is over
             await until(lambda: takes_messages(two))
@@ -475,8 +464,7 @@ async def test_a_master_with_little_to_write_has_the_disk_take_it_within_its_lea
 ) -> None:
     """A log that is not flushed for a lease stands for a disk that does not write, and ends the master's proof."""
     monkeypatch.setattr(flush, "THOROUGH_INTERVAL_S", 3600.0)
-    async with member(on_record, "two", 1) as two, member(on_record, "one", 0) as one:
-        await begun_with_copies(on_record, one, two)
+    async with member(on_record, "two", 1) as two, master_of(on_record, two) as one:
         store, asked = one.controller.store, asyncio.Event()
         flush_soon = store.flush_soon
         monkeypatch.setattr(store, "flush_soon", lambda: (asked.set(), flush_soon()))
@@ -503,8 +491,7 @@ async def test_what_only_the_old_master_had_is_kept_beside_its_store_shown_and_n
     on_record: OnRecord,
 ) -> None:
     async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
+        async with master_of(on_record, two) as one:
             shown = await max_offset(one)
             assert two.controller.follower is not None
             two.controller.follower.ha_client.pause()

@@ -14,7 +14,7 @@ from appliance.register.etcd import EtcdError, OutcomeUnknown
 from appliance.register.register import Refused
 from appliance.register.term import Term, View
 from gantrymq.remoting.command import RemotingCommand
-from tests.appliance.broker.failover.automatic import begun_with_copies, die, member, reason
+from tests.appliance.broker.failover.automatic import begun_with_copies, die, master_of, member, reason
 from tests.appliance.broker.replication.brokers import is_slave, promote, same_logs, send
 from tests.appliance.broker.replication.pair import follower_of
 from tests.appliance.broker.replication.recorded import OnRecord, takes_messages
@@ -43,8 +43,7 @@ def executed_alone(broker: BrokerLife, *, then_fails: bool = False) -> asyncio.E
 
 async def test_a_promotion_whose_answer_was_lost_is_begun_all_the_same(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
+        async with master_of(on_record, two) as one:
             await on_record.register.pause(await on_record.register.view(), WHILE_PAUSED)
             die(one)
         executed_alone(two, then_fails=True)
@@ -56,8 +55,7 @@ async def test_a_promotion_whose_answer_was_lost_is_begun_all_the_same(on_record
 
 async def test_it_is_begun_also_by_a_broker_that_reopens_first(on_record: OnRecord) -> None:
     async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two)
+        async with master_of(on_record, two) as one:
             die(one)
         before = two.controller
         executed, asked = executed_alone(two), asyncio.create_task(promote(two))
@@ -167,8 +165,7 @@ async def switched(master: BrokerLife, slave: BrokerLife) -> RemotingCommand:
 async def half_promoted(on_record: OnRecord, three: BrokerLife, *, stays_paused: bool = False) -> None:
     """The master and the slave that was promoted are gone; etcd has the latter's epoch on record."""
     async with member(on_record, "two", 1) as two:
-        async with member(on_record, "one", 0) as one:
-            await begun_with_copies(on_record, one, two, three)
+        async with master_of(on_record, two, three) as one:
             await on_record.register.pause(await on_record.register.view(), WHILE_PAUSED)
             die(one)
         executed, asked = executed_alone(two), asyncio.create_task(promote(two))

@@ -12,7 +12,7 @@ import pytest
 from appliance.broker.epochs.membership import FILE_NAME
 from appliance.broker.life import BrokerLife
 from appliance.failover.view import Pause
-from tests.appliance.broker.failover.automatic import begun_with_copies, die, member, reason
+from tests.appliance.broker.failover.automatic import begun_with_copies, die, master_of, member, reason
 from tests.appliance.broker.replication.brokers import is_master, is_slave, same_logs, send
 from tests.appliance.broker.replication.recorded import OnRecord, takes_messages
 from tests.waiting import until
@@ -39,8 +39,7 @@ def put_back(copy: Path, store: Path) -> None:
 @contextlib.asynccontextmanager
 async def gone_on_after_a_copy(on_record: OnRecord, two: BrokerLife, copy: Path) -> AsyncIterator[BrokerLife]:
     """A master with more messages than the copy of its store has, and its slave the same; failover is paused."""
-    async with member(on_record, "one", 0) as one:
-        await begun_with_copies(on_record, one, two)
+    async with master_of(on_record, two) as one:
         await on_record.register.pause(await on_record.register.view(), Pause("ops", "a copy", 0, 0))
         die(one)
     shutil.copytree(on_record.store_of("one"), copy)
