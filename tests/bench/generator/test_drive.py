@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,8 +17,40 @@ from appliance.bench.load_spec import LoadResult, LoadSpec
 from gantrymq.errors import GantryError
 from gantrymq.message.properties import decode_properties
 from gantrymq.remoting.command import RemotingCommand
-from tests.bench.generator.answering_server import Answer, answering
+from gantrymq.remoting.protocol import RemotingProtocol
 from tests.conftest import require_tool
+
+Answer = Callable[[list[RemotingCommand]], bytes | None]  # all requests that have arrived together; None closes
+
+
+@contextlib.contextmanager
+def answering(answer: Answer) -> Iterator[tuple[str, list[RemotingCommand]]]:
+    """Serves one connection; the value is its address, and the requests so far."""
+    seen: list[RemotingCommand] = []
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):  # the test is over
+            connection, _ = listener.accept()
+            with connection:
+                protocol = RemotingProtocol()
+                while data := connection.recv(1 << 16):
+                    protocol.receive_data(data)
+                    if not (requests := list(iter(protocol.next_command, None))):
+                        continue
+                    seen.extend(requests)
+                    if (back := answer(requests)) is None:
+                        return
+                    connection.sendall(back)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}", seen
+        finally:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)  # wakes an accept that nothing came to
+            thread.join()
 
 
 @pytest.fixture(scope="module")
