@@ -8,7 +8,7 @@ from __future__ import annotations
 from appliance.broker.processors.table import TABLE as BROKER
 from appliance.namesrv.table import TABLE as NAMESRV
 from gantrymq.remoting.codes import RequestCode
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, between
 
 PAGE = ROOT / "docs" / "compatibility.md"
 BEGIN, END = "<!-- written by tests/docs/compatibility_page.py -->\n", "<!-- end -->\n"
@@ -16,8 +16,7 @@ BEGIN, END = "<!-- written by tests/docs/compatibility_page.py -->\n", "<!-- end
 
 def page(old: str) -> str:
     """The page with the table as it has to be."""
-    head, _, rest = old.partition(BEGIN)
-    return head + BEGIN + _table() + END + rest.partition(END)[2]
+    return between(old, BEGIN, END, _table())
 
 
 def _table() -> str:

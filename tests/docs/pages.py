@@ -18,6 +18,13 @@ BLOCK = re.compile(
 )
 
 
+def between(written: str, begin: str, end: str, text: str) -> str:
+    """A page, with this between two of its lines."""
+    head, _, rest = written.partition(begin)
+    assert end in rest, begin
+    return head + begin + text + end + rest.partition(end)[2]
+
+
 @dataclass(frozen=True)
 class Block:
     """A fenced piece of a page. needs: what the comment before it asks for. output: the text block right behind it."""

@@ -5,9 +5,7 @@ They come from the tables that the tests of interoperability run.
 
 from __future__ import annotations
 
-import re
-
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, between
 from tests.interop.go_client import FLOWS as GO
 from tests.interop.java_flows import FLOWS as JAVA
 from tests.interop.java_flows import WITHOUT_REQUESTS
@@ -25,9 +23,7 @@ CLIENTS = {
 def page(written: str) -> str:
     """The page with its tables as the tests have them."""
     for name, text in (("flows", _flows()), ("kinds", _kinds())):
-        begin, end = f"<!-- table: {name} -->\n", f"<!-- end: {name} -->\n"
-        assert begin in written and end in written, name
-        written = re.sub(f"{begin}.*?{end}", lambda _, new=begin + text + end: new, written, flags=re.DOTALL)
+        written = between(written, f"<!-- table: {name} -->\n", f"<!-- end: {name} -->\n", text)
     return written
 
 

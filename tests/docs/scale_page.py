@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from appliance.cli.capacity import Costs, Goal, number, work_out
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, between
 
 PAGE = ROOT / "docs" / "scale.md"
 BEGIN, END = "<!-- table: capacity -->\n", "<!-- end of the table -->\n"
@@ -12,9 +12,7 @@ RATES = (1e3, 1e4, 1e5, 1e6, 1e7)
 
 def page(written: str) -> str:
     """The page with the table as the program works it out."""
-    before, _, rest = written.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + _table() + END + after
+    return between(written, BEGIN, END, _table())
 
 
 def _table() -> str:

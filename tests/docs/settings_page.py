@@ -38,8 +38,8 @@ An unknown key is refused at the start as a typing error. Numbers have ranges; t
 """
 
 
-def page() -> str:
-    """The whole page."""
+def page(_written: str = "") -> str:
+    """The whole page, whatever it was."""
     parts = [HEAD, _section("The appliance", _appliance_rows(), ("gantry.toml", "default", "meaning"))]
     parts += [
         _section("Broker", _rows(BrokerConfig, without=_shared())),
