@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 TRIES = 3  # of one counter; each try at a member of etcd has its own deadline
 SESSION_BYTES = 8
+STANDS_STILL = "this broker does not turn, or its disk takes nothing"
 EARLY_S = 0.05
 
 
@@ -114,7 +115,7 @@ class Renewals:
             if self._is_healthy():
                 await self.round()
             else:
-                self._note("this broker does not turn, or its disk takes nothing")
+                self._note(STANDS_STILL)
             every_s = EARLY_S if self._is_early else RENEW_EVERY_S
             await asyncio.sleep(max(every_s - (self._clock() - began), 0.01))
 

@@ -16,6 +16,7 @@ from gantrymq.errors import GantryError
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from tests.faults.replication.history import Finding
+from tests.faults.replication.recorder import Pace
 from tests.waiting import Beside
 
 GROUP = "Committing"
@@ -65,15 +66,15 @@ class Committer(Beside):
     """Commits a larger offset every EVERY_S while its block runs. serving: the address that accepted a send last, ""
     while none does."""
 
-    def __init__(self, topic: str, serving: Callable[[], str]) -> None:
-        self._topic, self._serving = topic, serving
+    def __init__(self, topic: str, serving: Callable[[], str], pace: Pace | None = None) -> None:
+        self._topic, self._serving, self._pace = topic, serving, pace or Pace()
         super().__init__(self._run, "committer")
         self.seen: list[Commit | Look] = []
         self.has_failed = False  # the last commit was not taken
 
     def _run(self) -> None:
         member, offset = "", 0
-        while not self.ends.wait(EVERY_S):
+        while not self._pace.rest(self.ends, EVERY_S):
             serving = self._serving()
             if not serving:
                 continue

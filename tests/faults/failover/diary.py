@@ -13,23 +13,45 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from appliance.register.renewals import STANDS_STILL
+from tests.faults.replication.history import Finding
 from tests.faults.replication.recorder import Recorder
 from tests.waiting import Beside
 
 LOOK_S = 0.1
 LATE_S = 0.4  # of a look: somebody else had the core, so members may have been late, too
+STEPS_DOWN = "event=master_steps_down"
 LOAD_EVERY_S = 5.0
 BEFORE_S, AFTER_S = 6.0, 1.0  # of a gap: what led to it, and what ended it
 LINE_MAX = 240
+STARVED = re.compile(rb"took too long|overloaded|heartbeat on time")  # what etcd says of its disk and its cores
 PASSING = re.compile(
-    rb"event=(connection_(opened|closed)|(producer|consumer)_(joined|left)|lane_watermark)|"
-    rb"took too long|overloaded|heartbeat on time"
+    rb"event=(connection_(opened|closed)|(producer|consumer)_(joined|left)|lane_watermark)|" + STARVED.pattern
 )
 
 
 class Entry(NamedTuple):
     at: float  # of the monotonic clock
     text: str
+
+
+class Calm(NamedTuple):
+    """A time in which nobody struck the group: a master that steps down then was taken its role by nothing.
+
+    late_s: how late this process woke at most; is_etcd_starved: by its own words; steps_down: what masters logged.
+    """
+
+    late_s: float
+    is_etcd_starved: bool
+    steps_down: list[str]
+
+    def findings(self, may_be_late_s: float) -> list[Finding]:
+        """None of a machine that let members wait for so long, and none for want of an etcd that waits for its cores
+        (a master that stands still does not ask it): those are blows, too."""
+        if self.late_s >= may_be_late_s:
+            return []
+        found = (text for text in self.steps_down if STANDS_STILL in text or not self.is_etcd_starved)
+        return [Finding("changed_without_a_blow", text) for text in found]
 
 
 class Diary(Beside):
@@ -40,6 +62,8 @@ class Diary(Beside):
         self._logs = logs
         self._open: dict[str, BinaryIO] = {}
         self.entries: list[Entry] = []
+        self.late: list[tuple[float, float]] = []  # when this process woke, and how late
+        self.etcd_starved_at: list[float] = []
 
     def note(self, text: str) -> None:
         self.entries.append(Entry(time.monotonic(), text))
@@ -49,6 +73,7 @@ class Diary(Beside):
         while True:
             now = time.monotonic()
             if now - due > LATE_S:
+                self.late.append((now, now - due))
                 self.note(f"this process woke {now - due:.1f} s late")
             if now >= load_due:
                 self.note("load " + " ".join(f"{each:.1f}" for each in os.getloadavg()[:2]))
@@ -70,8 +95,17 @@ class Diary(Beside):
             if not line.endswith(b"\n"):
                 file.seek(-len(line), os.SEEK_CUR)
                 return
+            if STARVED.search(line):
+                self.etcd_starved_at.append(time.monotonic())
             if not PASSING.search(line):
                 self.note(f"{name}: {line.decode('utf-8', 'replace').rstrip()[:LINE_MAX]}")
+
+    def calm(self, since: float) -> Calm:
+        """The time since then, in which there was none of the faults."""
+        late_s = max((late_s for at, late_s in list(self.late) if at >= since), default=0.0)
+        is_etcd_starved = any(at >= since for at in list(self.etcd_starved_at))
+        steps_down = [each.text for each in list(self.entries) if each.at >= since and STEPS_DOWN in each.text]
+        return Calm(late_s, is_etcd_starved, steps_down)
 
     def long_gaps(self, recorders: Sequence[Recorder], since: float, longer_than_s: float) -> Iterator[str]:
         """Each time without an accepted send of that length, and all that was written then, with seconds from its

@@ -11,6 +11,7 @@ from gantrymq import Message, Producer, TransactionProducer, TransactionState
 from gantrymq.client.results import SendStatus
 from gantrymq.errors import GantryError
 from tests.faults.replication.history import Finding
+from tests.faults.replication.recorder import Pace
 from tests.waiting import Beside
 
 TOPIC = "Later"
@@ -31,8 +32,8 @@ def not_come(due: Iterable[bytes], never: Iterable[bytes], come: Counter[bytes])
 class Later(Beside):
     """Sends while its block runs. due: bodies that have to come; never: those that must not."""
 
-    def __init__(self, name_servers: str) -> None:
-        self._name_servers = name_servers
+    def __init__(self, name_servers: str, pace: Pace) -> None:
+        self._name_servers, self._pace = name_servers, pace
         super().__init__(lambda: asyncio.run(self._run()), "later")
         self.due: list[bytes] = []
         self.never: list[bytes] = []
@@ -47,7 +48,7 @@ class Later(Beside):
                 with contextlib.suppress(GantryError):  # nothing is known of it then
                     await self._send(timed, ended, number)
                 number += 1
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.to_thread(self._pace.rest, self.ends, PAUSE_S)
 
     async def _send(self, timed: Producer, ended: TransactionProducer, number: int) -> None:
         if number % 3 == 0:

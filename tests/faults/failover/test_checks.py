@@ -6,7 +6,9 @@ from collections import Counter
 
 import pytest
 
+from appliance.register.renewals import STANDS_STILL
 from tests.faults.failover.commits import Commit, Look, lost_commits
+from tests.faults.failover.diary import STEPS_DOWN, Calm, Diary, Entry
 from tests.faults.failover.later import not_come
 from tests.faults.replication.history import Delivery, EpochRow, Log, QueueKey, Stored, left_out, out_of_turn
 
@@ -45,3 +47,18 @@ def test_what_was_promised_comes_and_what_was_rolled_back_does_not() -> None:
     come = Counter({b"timed": 2, b"kept": 1, b"dropped": 1})
     assert not list(not_come([b"timed", b"kept"], [b"gone"], come))
     assert [found.kind for found in not_come([b"late"], [b"dropped"], come)] == ["not_come", "rolled_back_but_come"]
+
+
+def test_a_master_that_steps_down_in_a_calm_is_found_unless_the_machine_starved_the_group() -> None:
+    diary = Diary({})
+    diary.entries += [Entry(1.0, STEPS_DOWN), Entry(3.0, "another line"), Entry(4.0, f"two: {STEPS_DOWN}")]
+    diary.late += [(1.0, 5.0), (3.0, 0.5)]
+    diary.etcd_starved_at.append(1.0)
+    assert diary.calm(2.0) == Calm(0.5, False, [f"two: {STEPS_DOWN}"])
+    assert [found.kind for found in diary.calm(2.0).findings(1.0)] == ["changed_without_a_blow"]
+    assert not diary.calm(2.0).findings(0.5)
+    assert not diary.calm(5.0).findings(1.0)
+    diary.etcd_starved_at.append(3.0)
+    assert not diary.calm(2.0).findings(1.0)
+    diary.entries.append(Entry(4.0, f"{STEPS_DOWN}: {STANDS_STILL}"))
+    assert len(diary.calm(2.0).findings(1.0)) == 1

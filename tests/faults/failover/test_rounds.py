@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.failover.commits import Committer, lost_commits
-from tests.faults.failover.diary import Diary
+from tests.faults.failover.diary import Calm, Diary
 from tests.faults.failover.group import LEASE_S, Group, group
 from tests.faults.failover.later import TOPIC as LATER
 from tests.faults.failover.later import Later, not_come
@@ -27,7 +27,7 @@ from tests.faults.kit.replicas import TOPIC, make_topic, runtime_info
 from tests.faults.replication.history import Log, check, left_out, out_of_turn
 from tests.faults.replication.logs import read_log
 from tests.faults.replication.reader import Reader
-from tests.faults.replication.recorder import Recorder, acknowledged, sending
+from tests.faults.replication.recorder import Pace, Recorder, acknowledged, sending
 from tests.waiting import wait_until
 
 ROUNDS = 2
@@ -36,10 +36,14 @@ LASTS_S = (0.5, 3.0 * LEASE_S)
 TOLD_S = 3.0 * LEASE_S  # without an accepted send: what happened then is printed
 LONG_S, LONG_SHARE = 60.0, 0.04  # longer than any wait of a broker or client
 READ_EVERY_S = 0.5
+CALM_S = 4.0 * LEASE_S  # also longer than a log of a little waits for the disk by itself
+SILENT_S, SILENT_SHARE = 2.5 * LEASE_S, 0.5
+STARVED_S = LEASE_S / 3  # a renewal later than that is one left out
 
 
 @pytest.mark.slow
 def test_rounds_of_every_fault_lose_nothing(tmp_path: Path, seed: int, request: pytest.FixtureRequest) -> None:
+    pace, calms = Pace(), list[Calm]()
     dice, rounds = random.Random(seed), request.config.getoption("--rounds", default=None) or ROUNDS
     with group(tmp_path) as scene:
         name_server = scene.brokers[0].namesrv_address
@@ -47,14 +51,20 @@ def test_rounds_of_every_fault_lose_nothing(tmp_path: Path, seed: int, request: 
             make_topic(scene.settled(), topic)
         with Reader(TOPIC, name_server) as reader, Reader(TOPIC, name_server, ordered=True) as ordered:
             with (
-                sending(scene.brokers, TOPIC) as recorders,
-                Committer(TOPIC, lambda: serving(recorders)) as committer,
-                Later(name_server) as later,
+                sending(scene.brokers, TOPIC, pace) as recorders,
+                Committer(TOPIC, lambda: serving(recorders), pace) as committer,
+                Later(name_server, pace) as later,
                 Diary(scene.logs) as diary,
             ):
                 for number in range(rounds):
                     began = time.monotonic()
-                    told = one_round(scene, recorders, diary, dice, FIRST if number < len(FIRST) else ALL, number)
+                    master = settled(scene, recorders)
+                    if number % 2 == 1:
+                        calms.append(calm(diary, pace, dice))
+                    told = strike(scene, master, diary, dice, FIRST if number < len(FIRST) else ALL, number)
+                    pace.is_quiet = pace.is_silent = False
+                    after = settled(scene, recorders)
+                    told += ", stays" if after is master else f", {after.node} is the master"
                     lasted = f"{acknowledged(recorders)} acknowledged, {time.monotonic() - began:.0f} s"
                     gaps = diary.long_gaps(recorders, began, TOLD_S)
                     print(f"{number}: {told}; {lasted}", *gaps, sep="\n", flush=True)
@@ -64,6 +74,7 @@ def test_rounds_of_every_fault_lose_nothing(tmp_path: Path, seed: int, request: 
     sends = [send for recorder in recorders for send in recorder.sends]
     come = Counter(each.body for each in log.stored if each.queue.topic == LATER)
     tell(recorders, reader, later, committer)
+    tell_calm(calms)
     findings = [
         *check(sends, logs, master.broker_address, [*reader.delivered, *ordered.delivered]),
         *out_of_turn(ordered.delivered),
@@ -71,20 +82,15 @@ def test_rounds_of_every_fault_lose_nothing(tmp_path: Path, seed: int, request: 
         *left_out(ordered.delivered, log, TOPIC),
         *lost_commits(committer.seen),
         *not_come(later.due, later.never, come),
+        *(found for each in calms for found in each.findings(STARVED_S)),
     ]
     assert findings == [], f"--seed {seed} --rounds {rounds}"
 
 
-def one_round(
-    scene: Group,
-    recorders: Sequence[Recorder],
-    diary: Diary,
-    dice: random.Random,
-    nemeses: Sequence[Nemesis],
-    number: int,
+def strike(
+    scene: Group, master: Node, diary: Diary, dice: random.Random, nemeses: Sequence[Nemesis], number: int
 ) -> str:
-    """One to three faults at once, for a while; then all is well, and one master serves again."""
-    master = settled(scene, recorders)
+    """One to three faults at once, for a while; then all is well."""
     if nemeses is FIRST:
         chosen = [FIRST[number]]
     else:
@@ -103,9 +109,17 @@ def one_round(
     diary.note("HEAL")
     scene.heal()
     diary.note("all is as it was")
-    after = settled(scene, recorders)
-    told.append("stays" if after is master else f"{after.node} is the master")
     return ", ".join(told)
+
+
+def calm(diary: Diary, pace: Pace, dice: random.Random) -> Calm:
+    """Some leases with about one message a second, and maybe some with none; what comes next strikes a quiet group."""
+    began, pace.is_quiet = time.monotonic(), True
+    time.sleep(CALM_S)  # what happens by itself takes that long
+    if dice.random() < SILENT_SHARE:
+        pace.is_silent = True
+        time.sleep(SILENT_S)  # the paths have to be idle for longer than leases last
+    return diary.calm(began)
 
 
 def settled(scene: Group, recorders: Sequence[Recorder]) -> Node:
@@ -138,6 +152,12 @@ def final_logs(scene: Group, later: Later, readers: Sequence[Reader], master: No
         wait_until(has_come)
     wait_until(lambda: len({runtime_info(each).get("commitLogMaxOffset") for each in scene.brokers}) == 1)
     return [read_log(each.broker_address, each.store) for each in scene.brokers]
+
+
+def tell_calm(calms: Sequence[Calm]) -> None:
+    starved = [each for each in calms if each.is_etcd_starved or each.late_s >= STARVED_S]
+    steps = sum(len(each.steps_down) for each in starved)
+    print(f"{len(calms)} quiet stretches, {len(starved)} of them starved, with {steps} steps down")
 
 
 def tell(recorders: Sequence[Recorder], reader: Reader, later: Later, committer: Committer) -> None:

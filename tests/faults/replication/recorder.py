@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -25,16 +26,37 @@ REFUSALS = (ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.SYSTEM_BUSY, Respon
 ANSWER_TIMEOUT_S = 10.0
 PAUSE_S = 0.002
 AWAY_S = 0.05  # before the next try, when the member refuses or is gone
+QUIET_S = 0.9
+LOOK_S = 0.05
+
+
+class Pace:
+    """Of all that send to a group: as they like, about once a second, or not at all while it is silent."""
+
+    def __init__(self) -> None:
+        self.is_quiet = self.is_silent = False
+
+    def rest(self, ends: threading.Event, pause_s: float) -> bool:
+        """Wait until the next one is due. Whether this is the end instead."""
+        began = time.monotonic()
+        ends.wait(pause_s)
+        while self.is_silent or (self.is_quiet and time.monotonic() - began < QUIET_S):
+            if ends.wait(LOOK_S):
+                break
+        return ends.is_set()
 
 
 class Recorder(Beside):
     """Sends while its block runs. member: "host:port" of who gets the next message, "" while none is to."""
 
-    def __init__(self, sender: str, topic: str, member: Callable[[], str], *, body_bytes: int = 200) -> None:
+    def __init__(
+        self, sender: str, topic: str, member: Callable[[], str], *, body_bytes: int = 200, pace: Pace | None = None
+    ) -> None:
         self.sender = sender
         self._topic = topic
         self._member = member
         self._body_bytes = body_bytes
+        self._pace = pace or Pace()
         super().__init__(self._run, f"recorder {sender}")
         self.sends: list[Send] = []
         self.acknowledged_at: list[float] = []
@@ -60,7 +82,8 @@ class Recorder(Beside):
                 if send.answer is Answer.ACKNOWLEDGED:
                     self.acknowledged_at.append(time.monotonic())
                     self.last_acknowledged = self.acknowledged_at[-1], send.member
-            self.ends.wait(PAUSE_S if send is not None and send.answer is Answer.ACKNOWLEDGED else AWAY_S)
+            is_taken = send is not None and send.answer is Answer.ACKNOWLEDGED
+            self._pace.rest(self.ends, PAUSE_S if is_taken else AWAY_S)
 
     def _see_turn(self, began: float, what: str) -> None:
         if not self.turns or self.turns[-1][2] != what:
@@ -99,11 +122,11 @@ class Recorder(Beside):
 
 
 @contextlib.contextmanager
-def sending(members: Sequence[Node], topic: str) -> Iterator[list[Recorder]]:
+def sending(members: Sequence[Node], topic: str, pace: Pace | None = None) -> Iterator[list[Recorder]]:
     """A sender to each of them, whatever it is: two masters would both be found."""
     with contextlib.ExitStack() as stack:
         yield [
-            stack.enter_context(Recorder(each.node, topic, lambda each=each: each.broker_address))  # type: ignore[misc]
+            stack.enter_context(Recorder(each.node, topic, lambda each=each: each.broker_address, pace=pace))  # type: ignore[misc]
             for each in members
         ]
 
