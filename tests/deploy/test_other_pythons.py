@@ -117,7 +117,7 @@ def begin_check(tmp_path: Path, *, fails: str = "", waits: str = "") -> subproce
     check = Path(shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci"))
     needed = re.findall(r"^need (\S+) ", check.read_text(), re.MULTILINE)
     programs = [f"bin/{name}" for name in ("apt-cache", "apt-get", "git", "sudo", *needed)]
-    for name in [*programs, "deploy/build-deb", "deploy/test", "deploy/test-on", "deploy/audit"]:
+    for name in [*programs, "deploy/site", "deploy/build-deb", "deploy/test", "deploy/test-on", "deploy/audit"]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(STAND_IN)
         (tmp_path / name).chmod(0o755)
@@ -135,13 +135,15 @@ def told(seen: Path) -> set[str]:
     return {" ".join(line.split()[:2]) for line in seen.read_text().splitlines()}
 
 
-@pytest.mark.parametrize("fails", ["", "build-deb*", "test --d*", "test-on own", "test-on 3*", "test -n*", "audit*"])
+@pytest.mark.parametrize(
+    "fails", ["", "site*", "build-deb*", "test --d*", "test-on own", "test-on 3*", "test -n*", "audit*"]
+)
 def test_a_check_runs_every_step_and_fails_when_one_does(tmp_path: Path, fails: str) -> None:
     check = begin_check(tmp_path, fails=fails)
     said, _ = check.communicate(timeout=WITHIN_S)
     assert check.returncode == bool(fails) and said.count("no: ") == bool(fails)
     steps = {line.split()[0] for line in (tmp_path / "seen").read_text().splitlines()}
-    assert steps >= {"build-deb", "test", "test-on", "audit"} and list((tmp_path / "left").iterdir()) == []
+    assert steps >= {"site", "build-deb", "test", "test-on", "audit"} and list((tmp_path / "left").iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
