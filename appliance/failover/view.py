@@ -55,8 +55,8 @@ class Term:
     """epoch, epoch_id: as in epochs.json of the owner's log. owner: a member's id from 1 on, also once released.
 
     address: where the owner serves, host:port. session: random, of its process. in_sync: who has every acknowledged
-    message, the owner among them. start: where the epoch begins in the log, -1 until it is open. end: where a released
-    log ends, -1 when that is not known. lease_s: for master and candidates of this term, so that both count the same.
+    message, the owner among them. end: where a released log ends, -1 when that is not known; was_open: it had been
+    open, as far as is known. lease_s: for master and candidates of this term, so that both count the same.
     """
 
     epoch: int
@@ -67,8 +67,8 @@ class Term:
     state: TermState
     in_sync: frozenset[Holder]
     level: Level = Level.IN_SYNC
-    start: int = -1
     end: int = -1
+    was_open: bool = False
     lease_s: float = LEASE_S
 
     def holder(self, member: int) -> Holder | None:
@@ -119,7 +119,8 @@ class Switch(NamedTuple):
 class Figures(NamedTuple):
     """What a member says of itself: advisory. epoch: of its log's end; following: the epoch of the master that it
     copies, 0: none. refusal: why it would not take over if the master died now, for people; "": it would, in its
-    turn. session: random, of the process that says it; "": of an earlier version."""
+    turn. session: random, of the process that says it; "": of an earlier version. known_epoch, known_end: how far its
+    log went in an epoch, also before its machine lost the end of it."""
 
     address: str
     boot: str
@@ -131,6 +132,13 @@ class Figures(NamedTuple):
     following: int = 0
     refusal: str = ""
     session: str = ""
+    known_epoch: int = -1
+    known_end: int = -1
+
+    def end_in(self, epoch: int) -> int:
+        """How far its log goes, or went, in this epoch; -1: it is not of it."""
+        known = self.known_end if self.known_epoch == epoch else -1
+        return max(known, self.log_end if self.epoch == epoch else -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +154,7 @@ class View:
     last without finding this switch: never later than the switch came. None: it has found nothing else yet.
 
     members: what they said of themselves lately; told: what they said last, those that are gone among them; told_since:
-    who has said it since the term's last change. starts: where the epochs in the history begin in the log, -1: not
+    whose figures of the owner's log count. starts: where the epochs in the history begin in the log, -1: not
     known.
     """
 

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import orjson
 
 from appliance.failover.lease import LEASE_S, Watched
+from appliance.failover.older_copy import counted_since
 from appliance.failover.view import Beat, Figures, Holder, Pause, Switch, TermState
 from appliance.process.awake import awake_s
 from appliance.process.process_identity import is_of
@@ -400,8 +401,7 @@ class Register:
                 return True
             if switch and (view.switch is None or view.switch.id != switch):
                 raise TakenBack("the switchover is not asked for any more")
-            released = dataclasses.replace(term, state=TermState.RELEASED, end=end)
-            if await self._swap(view, released, {}, compares_switch=bool(switch)):
+            if await self._swap(view, term.released(end), {}, compares_switch=bool(switch)):
                 return True
             view = await self.view()  # a change of the set came first
         return False
@@ -451,6 +451,9 @@ class Register:
     ) -> bool:
         """Replace the term of that revision; False when it is another by now. compares_beat: or when who has the term
         has renewed since; compares_switch: or when a switch has come or gone. OutcomeUnknown."""
+        if (was := view.term) is not None:
+            before, now = ((each.id, each.holders.get(each.owner)) for each in (was, term))
+            term = dataclasses.replace(term, since=counted_since(before, now, was.since, view.term_revision))
         puts = {self.prefix + key: data for key, data in {TERM: term.to_json(), **rows}.items()}
         compare = [Is(self.prefix + TERM, view.term_revision)]
         if compares_beat:
@@ -465,13 +468,9 @@ class Register:
                 found = await self.view()
             except EtcdError:
                 raise unknown from None
-            if found.cluster_id != view.cluster_id:  # it tells nothing of the one that was meant
-                raise
-            if found.term == term:
-                return True
-            if found.term != view.term:
-                return False
-            raise  # not there yet: it may still be executed
+            if found.cluster_id != view.cluster_id or found.term_revision == view.term_revision:
+                raise  # it tells nothing of the one that was meant, or is not there yet: it may still be executed
+            return found.term == term
         return revision is not None
 
 

@@ -6,6 +6,7 @@ number is given out once, and a set that is read there is the one that holds unt
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -28,7 +29,9 @@ class Term:
     of those that have joined, which members they are, and since which boot they have it. ha: where the owner serves
     slaves; "": it has not said. session: of the owner's process, with automatic failover. state: opening, until the
     owner serves and has its set on record; released, once that
-    process accepts and confirms nothing any more; end: where its log ended then, -1: not known."""
+    process accepts and confirms nothing any more; end: where its log ended then, -1: not known; was_open: it had been
+    open, False also where an earlier version has released it. since: the revision
+    from which on it counts what members told of the owner's log; 0: from its own. Not a part of what it says."""
 
     epoch: int
     id: str
@@ -40,10 +43,16 @@ class Term:
     session: str = ""
     state: TermState = TermState.OPEN
     end: int = -1
+    was_open: bool = False
+    since: int = field(default=0, compare=False)
 
     def is_of(self, epoch: int, epoch_id: str) -> bool:
         """Whether this is that epoch's."""
         return (self.epoch, self.id) == (epoch, epoch_id)
+
+    def released(self, end: int) -> Term:
+        was_open = self.was_open or self.state == TermState.OPEN
+        return dataclasses.replace(self, state=TermState.RELEASED, end=end, was_open=was_open)
 
     @property
     def is_unbegun(self) -> bool:
@@ -79,6 +88,8 @@ class Term:
                 "session": self.session,
                 "state": self.state,
                 "end": self.end,
+                "wasOpen": self.was_open,
+                "since": self.since,
             }
         )
 
@@ -101,6 +112,8 @@ class Term:
                 session=str(document.get("session", "")),
                 state=TermState(document.get("state", TermState.OPEN)),
                 end=int(document.get("end", -1)),
+                was_open=bool(document.get("wasOpen", False)),
+                since=int(document.get("since", 0)),
             )
         except (LookupError, TypeError, AttributeError) as exc:
             raise ValueError(f"a term lacks {exc}") from exc
@@ -177,8 +190,13 @@ class View:
 
     @property
     def told_since(self) -> frozenset[int]:
-        """Members that have said of themselves what is on record since the term's last change."""
-        return frozenset(member for member, (revision, _) in self.figures.items() if revision > self.term_revision)
+        """Members whose figures of the owner's log count."""
+        since = self.term.since if self.term is not None and self.term.since else self.term_revision
+        return frozenset(member for member, (revision, _) in self.figures.items() if revision > since)
+
+    def has_told(self, member: int) -> bool:
+        """Whether it has said of itself what is on record since the term's last change."""
+        return member in self.figures and self.figures[member][0] > self.term_revision
 
 
 def figures_json(figures: Figures) -> bytes:

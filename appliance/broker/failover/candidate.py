@@ -28,7 +28,7 @@ from appliance.failover.actions import Action, Begin, Follow, Forget, Hear, Refu
 from appliance.failover.decide import decide
 from appliance.failover.grace import Grace
 from appliance.failover.lease import Beats
-from appliance.failover.older_copy import is_older_copy
+from appliance.failover.older_copy import is_older_copy, known_end
 from appliance.failover.own import Attempt, Doubt, Own, Role
 from appliance.failover.view import Beat, Figures, TermState, following
 from appliance.failover.winning import is_restored, why_doubted, why_never
@@ -168,14 +168,17 @@ class Candidate:
         return True
 
     def _doubt(self, view: decided.View) -> Doubt:
-        """Whether it is an older copy, once, at the first look at its own record: another etcd's, and one of before,
-        does not know how long it was. Or runs beside the one that it is a copy of, and has its boot."""
+        """Whether it is an older copy, until etcd has what it tells, since a term that has changed refuses that. By its
+        own record: another etcd's, and one of before, does not know how long it was. Or runs beside the one that it is
+        a copy of, and has its boot."""
         own, (epoch, end) = self.own(), self._began
         if is_restored(view) or view.ids.get(own.id) != own.store_uuid:
             return Doubt.NONE
         if self._tellers.is_twice and self._tellers.is_sure and self._tellers.boot == own.boot:
             return Doubt.COPY
-        if not self._has_compared and is_older_copy(view, dataclasses.replace(own, epoch=epoch, log_end=end)):
+        told = view.told.get(own.id)
+        has_told = self._has_compared and told is not None and told.session == self._session
+        if not has_told and is_older_copy(view, dataclasses.replace(own, epoch=epoch, log_end=end)):
             return Doubt.OLDER
         self._has_compared = True
         return Doubt.NONE
@@ -238,6 +241,7 @@ class Candidate:
 
     def _figures(self) -> Figures:
         end = self._parts.store.max_physical_offset
+        known = known_end(self._view, self.own()) if self._view is not None else (-1, -1)
         return Figures(
             self._own_address,
             self._parts.member.membership.boot,
@@ -248,6 +252,8 @@ class Candidate:
             priority=self._parts.config.broker_election_priority,
             refusal=self.why_never,
             session=self._session,
+            known_epoch=known[0],
+            known_end=known[1],
         )
 
     # -- the actions --------------------------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ def _term(view: View, term: Term, lease_s: float) -> decided.Term:
         state=term.state,
         in_sync=frozenset(term.holders[address] for address in term.in_sync if address in term.holders),
         end=term.end,
+        was_open=term.was_open,
         level=Level.IN_SYNC if term.level == IN_SYNC else Level.LOCAL,
         lease_s=lease_s,
     )

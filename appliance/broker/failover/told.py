@@ -81,7 +81,7 @@ def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[Fai
         if said is None and (old := view.figures.get(number)) is not None:
             address = address or old[1].address
         is_master = address == term.owner
-        is_serving = is_begun and number not in view.told_since  # what it said as a slave is over, as far as is known
+        is_serving = is_begun and not view.has_told(number)  # what it said as a slave is over, as far as is known
         is_quiet = is_master and (is_serving or said is None)
         found.append(
             FailoverMember(

@@ -9,7 +9,7 @@ from appliance.failover.own import Own, Role
 from appliance.failover.view import Beat, Holder, Term, TermState, View
 
 ONE, TWO, THREE = Holder(1, "a"), Holder(2, "b"), Holder(3, "c")
-TERM = Term(4, "four", 1, "h1:10911", "s1", TermState.OPEN, frozenset({ONE, TWO}), start=100)
+TERM = Term(4, "four", 1, "h1:10911", "s1", TermState.OPEN, frozenset({ONE, TWO}))
 VIEW = View(
     7,
     received=99.9,

@@ -9,6 +9,7 @@ import pytest
 
 from appliance.failover import actions as do
 from appliance.failover.decide import DRAIN_S_MAX, decide
+from appliance.failover.older_copy import is_older_copy
 from appliance.failover.own import Attempt, Doubt, Role
 from appliance.failover.switching import SWITCH_S
 from appliance.failover.view import Figures, Level, Pause, Switch, Term, TermState
@@ -371,6 +372,13 @@ def test_an_owner_whose_store_is_an_older_copy_takes_over_when_a_person_accepts_
     accepted = dataclasses.replace(view, switch=UNCLEAN._replace(target=1, accepts_unknown=True))
     (taken,) = decide(accepted, copy, NOW)
     assert isinstance(taken, do.TakeOver) and (taken.epoch, taken.in_sync) == (5, frozenset({copy.holder}))
+
+
+@pytest.mark.parametrize("was_open", [False, True])
+def test_a_store_without_the_epoch_that_it_was_open_in_is_an_older_copy(*, was_open: bool) -> None:
+    """One that was killed before it began its epoch lacks that epoch, too."""
+    view = viewed(of_state=TermState.RELEASED, of_was_open=was_open)
+    assert is_older_copy(view, own(MASTER, role=Role.FOLLOWING, epoch=3)) is was_open
 
 
 def test_a_master_takes_messages_again_when_no_switch_asks_otherwise() -> None:

@@ -44,9 +44,10 @@ class Scene:
         self.in_sync = in_sync
         await self.before.publish(1, "id", ONE, in_sync, IN_SYNC, {ONE: ("store one", "a"), TWO: ("store two", "b")})
 
-    async def tell(self, end: int, *, boot: str = "b", epoch: int = 1) -> None:
+    async def tell(self, end: int, *, boot: str = "b", epoch: int = 1, known: tuple[int, int] = (-1, -1)) -> None:
         """What the slave says of itself."""
-        assert await self.before.tell(2, Figures(TWO, boot, epoch, end, end, is_healthy=True), await self.before.view())
+        said = Figures(TWO, boot, epoch, end, end, is_healthy=True, known_epoch=known[0], known_end=known[1])
+        assert await self.before.tell(2, said, await self.before.view())
 
     async def claim(self, boot: str = "a", *, store: str = "store one", at: str = ONE) -> Term:
         """The copy's process wants to go on."""
@@ -85,6 +86,19 @@ async def test_no_member_has_more_of_an_epoch_than_its_owner(scene: Scene, in_sy
     assert await scene.is_refused() == (end > END)
 
 
+@pytest.mark.parametrize("change", ["dies", "publishes"])
+async def test_what_was_told_of_its_log_outlasts_changes_that_cost_no_log(scene: Scene, change: str) -> None:
+    await scene.begin(TWO)
+    await scene.publish()
+    await scene.tell(END + 10)
+    if change == "dies":
+        assert await scene.before.witness(scene.before.session.rpartition("/")[0])
+    else:
+        await scene.publish(TWO)
+        await scene.publish()
+    assert await scene.is_refused()
+
+
 async def test_a_sole_owner_goes_on_with_a_new_boot_and_again_after_it(scene: Scene) -> None:
     """Its machine has lost the end of its log; the slave that has it is dead, and has told so before."""
     await scene.begin()
@@ -104,6 +118,13 @@ async def test_what_a_member_in_sync_told_in_another_boot_was_of_a_log_that_it_h
 async def test_what_it_tells_now_counts_though_its_machine_has_restarted(scene: Scene) -> None:
     await scene.begin(TWO)
     await scene.tell(END + 10, boot="a later one")
+    assert await scene.is_refused()
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+async def test_how_long_its_log_was_before_its_machine_lost_the_end_counts(scene: Scene, epoch: int) -> None:
+    await scene.begin(TWO)
+    await scene.tell(END - 10, boot="a later one", epoch=epoch, known=(1, END + 10))
     assert await scene.is_refused()
 
 

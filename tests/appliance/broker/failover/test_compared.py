@@ -38,13 +38,14 @@ class Recorded(Register):
 
     def __init__(self, *looks: View) -> None:
         super().__init__(EtcdClient([]), "c", "b")
-        self.looks, self.told = list(looks), list[int]()
+        self.looks, self.told, self.said = list(looks), list[int](), list[Figures]()
 
     async def view(self) -> View:
         return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
 
     async def tell(self, number: int, figures: Figures, view: View) -> bool:
         self.told.append(view.cluster_id)
+        self.said.append(figures)
         return True
 
 
@@ -119,6 +120,33 @@ async def test_the_log_is_compared_as_it_was_before_it_copied_more() -> None:
     slave.store.max_physical_offset = TOLD + 10
     await slave.look()
     assert slave.turns.turn == Cut(TOLD + 10)
+
+
+async def test_it_is_compared_until_etcd_has_what_it_tells() -> None:
+    """A term that has changed refuses that, and may show more. What it has told is of a log that may have grown."""
+    nothing = dataclasses.replace(OWN_RECORD, figures={})
+    slave = Slave(nothing, nothing, OWN_RECORD)
+    await slave.look(2)
+    assert not slave.is_found
+    await slave.look()
+    assert slave.is_found
+    slave = Slave(nothing, OWN_RECORD)
+    said = FIGURES._replace(session=slave.candidate.own().session)
+    slave.register.looks[1] = dataclasses.replace(OWN_RECORD, figures={2: (9, said)})
+    await slave.look(2)
+    assert not slave.is_found and slave.register.told
+
+
+@pytest.mark.parametrize(("epoch", "known"), [(4, TOLD), (3, END)])
+async def test_one_whose_machine_lost_the_end_of_its_log_goes_on_telling_how_long_it_was(
+    epoch: int, known: int
+) -> None:
+    """In the epoch on record: of another one it says nothing any more."""
+    figures = {2: (9, FIGURES._replace(epoch=epoch))}
+    slave = Slave(dataclasses.replace(OWN_RECORD, figures=figures), boot="after a power cut")
+    await slave.look(2)
+    (said,) = slave.register.said
+    assert (said.log_end, said.known_epoch, said.known_end) == (END, 4, known)
 
 
 async def test_one_that_has_a_rival_says_so_to_etcd_after_a_restart() -> None:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from appliance.failover import older_copy
 from appliance.failover.view import Beat, Figures, Pause, Switch, Term, TermState, View
 
 STALE_MAX = 12  # states that a read may still see
@@ -26,6 +27,7 @@ class State:
     switch: Switch | None = None
     group: str = "group"
     stores: Mapping[int, str] = field(default_factory=dict)  # of each member's number, for ever
+    told_from: int = 0  # the revision from which on figures of the owner's log count
     stamp: float = 0.0  # by the clock of who put the beat: only a mutant looks at it
 
 
@@ -42,8 +44,11 @@ class Etcd:
     past: list[State] = field(default_factory=list)
     backups: list[State] = field(default_factory=list)
 
-    def tell(self, number: int, figures: Figures) -> None:
-        self.members[number], self.told_at[number] = figures, self.state.term_revision
+    def tell(self, number: int, figures: Figures, term_revision: int) -> bool:
+        """Unless the term has changed since it looked."""
+        if term_revision == self.state.term_revision:
+            self.members[number], self.told_at[number] = figures, term_revision
+        return term_revision == self.state.term_revision
 
     def execute(self, change: Change) -> bool:
         """Run a transaction; whether it compared equal."""
@@ -80,7 +85,7 @@ class Etcd:
             switch=state.switch,
             members=self.members,
             told=self.members,
-            told_since=[number for number, revision in self.told_at.items() if revision >= state.term_revision],
+            told_since=[number for number, revision in self.told_at.items() if revision >= state.told_from],
         )
 
 
@@ -103,8 +108,10 @@ def new_term(term_revision: int | None, make: Callable[[Term], Term]) -> Change:
     def change(state: State) -> State | None:
         if term_revision not in (None, state.term_revision):
             return None
-        revision = state.revision + 1
-        return dataclasses.replace(state, revision=revision, term=make(state.term), term_revision=revision)
+        revision, term = state.revision + 1, make(state.term)
+        owners = [(each.epoch_id, each.holder(each.owner)) for each in (state.term, term)]
+        since = older_copy.counted_since(*owners, state.told_from, state.term_revision) or revision
+        return dataclasses.replace(state, revision=revision, term=term, term_revision=revision, told_from=since)
 
     return change
 
@@ -125,6 +132,7 @@ def take_over(
             revision=revision,
             term=term,
             term_revision=revision,
+            told_from=revision,
             beat=beat,
             beat_revision=revision,
             switch=None,
@@ -135,7 +143,8 @@ def take_over(
 
 
 def released(term: Term, end: int = -1) -> Term:
-    return dataclasses.replace(term, state=TermState.RELEASED, end=end)
+    was_open = term.was_open or term.state == TermState.OPEN
+    return dataclasses.replace(term, state=TermState.RELEASED, end=end, was_open=was_open)
 
 
 def operators(**fields: object) -> Change:

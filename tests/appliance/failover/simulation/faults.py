@@ -278,6 +278,7 @@ class Faults:
             revision=revision,
             term=term,
             term_revision=revision,
+            told_from=revision,
             adopted=state.cluster_id,
             stores={**state.stores, **{each.id: each.store for each in members}},
         )

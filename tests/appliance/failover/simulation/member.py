@@ -104,7 +104,8 @@ class Process:
         self.session = f"{member.at}:{member.boots}/{member.processes}"  # it begins with the boot of a machine
         self.role = Role.FOLLOWING
         self.clean_boot = self.disk.clean_boot
-        self.has_compared = False  # its log with what etcd was told of it before
+        self.has_compared = self.has_told = False  # its log with what etcd was told of it before; and what it is
+        self.began = self.disk.epochs.current, len(self.disk.log)
         self.decided: View | None = None  # the view by which it was decided what is done
         self.seen: View | None = None  # as etcd had it
         self.view: View | None = None  # the same, to decide with
@@ -173,6 +174,9 @@ class Process:
 
     def tell(self) -> None:
         """members/<id>: with whatever age it has when it is read."""
+        if self.view is None:
+            return
+        known_epoch, known_end = older_copy.known_end(self.view, self.own())
         figures = Figures(
             "",
             self.holder.boot,
@@ -181,9 +185,12 @@ class Process:
             len(self.disk.log),
             is_healthy=not self.is_disk_bad,
             priority=self.member.priority,
+            known_epoch=known_epoch,
+            known_end=known_end,
         )
         if (self.member.at, 0) not in self.world.cuts:
-            self.world.etcd_of(self.member.at).tell(self.member.id, figures)
+            etcd_of_it = self.world.etcd_of(self.member.at)
+            self.has_told |= etcd_of_it.tell(self.member.id, figures, self.view.term_revision)
 
     def answered(self, then: Callable[[bool, View], None], is_done: bool, view: View, stamp: float) -> None:
         """etcd's answer has arrived: of a read, or of a transaction, whose failure branch reads, too."""
@@ -212,11 +219,12 @@ class Process:
         self.consider()
 
     def _compare(self, view: View) -> None:
-        """Once, before it says anything of itself: an older copy of the log has lost what it had."""
-        if self.has_compared or (view.group, view.ids.get(self.member.id)) != ("group", self.member.store):
+        """Until it has said something of itself, by a view that was true then: an older copy of the log has lost what
+        it had."""
+        if self.has_told or (view.group, view.ids.get(self.member.id)) != ("group", self.member.store):
             return
-        self.has_compared = True
-        if older_copy.is_older_copy(view, self.own()):
+        self.has_compared, (epoch, end) = True, self.began
+        if older_copy.is_older_copy(view, dataclasses.replace(self.own(), epoch=epoch, log_end=end)):
             self.world.note("is an older copy", self)
             self.member.boots += 1
             self.clean_boot = ""
@@ -505,10 +513,9 @@ class Process:
 
     def mark_opened(self, action: do.MarkOpened) -> None:
         epoch = self.disk.epochs.current_id
-        start = self.disk.epochs.history[-1].start if epoch else 0
 
         def opened(term: Term) -> Term:
-            return dataclasses.replace(term, state=TermState.OPEN, start=start)
+            return dataclasses.replace(term, state=TermState.OPEN)
 
         def then(is_done: bool, view: View) -> None:
             if is_done and self.role == Role.TAKEN and self.disk.epochs.current_id == epoch:

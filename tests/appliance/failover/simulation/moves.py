@@ -74,19 +74,10 @@ class Moves:
             return True
         if term.owner != found.number:
             return False
-        since = {number for number, at in etcd.told_at.items() if at >= etcd.state.term_revision}
-        others = [
-            told[number]
-            for number in since.union(each.id for each in term.in_sync)
-            if number != found.number and self._still_has(number)
-        ]
-        ends = [(each.epoch, each.log_end) for each in others if each.epoch == term.epoch] + [(term.epoch, term.end)]
-        return max(ends) > (disk.epochs.current, len(disk.log)) and max(ends)[1] >= 0
-
-    def _still_has(self, number: int) -> bool:
-        """Whether a member will tell again what it has told: one that lost it tells less once it has started."""
-        told, member = self._world.etcd.members.get(number), self._world.members.get(number)
-        return told is not None and (member is None or told.log_end <= len(member.disk.log))
+        since = {number for number, at in etcd.told_at.items() if at >= etcd.state.told_from}
+        others = since.union(each.id for each in term.in_sync if each.id in told) - {found.number}
+        end = max([term.end, *(told[number].end_in(term.epoch) for number in others)])
+        return (term.epoch, end) > (disk.epochs.current, len(disk.log)) and end >= 0
 
     def run_copy(self) -> None:
         """A copy of a member's folder as it is now is started beside it, on its machine; one at a time."""
@@ -171,6 +162,7 @@ class Moves:
             group="another",
             stores=stores,
             term=term,
+            told_from=state.term_revision,
             beat=Beat("another", 1),
             pause=None,
             switch=None,

@@ -261,6 +261,18 @@ MUTANTS = (
         mixture=COPIES,
         seed=109,
     ),
+    Mutant(
+        "a release voids what was told of the log",
+        instead=((older_copy, "counted_since", lambda *seen: 0),),
+        mixture=COPIES,
+        seed=31,
+    ),
+    Mutant(
+        "a member whose machine lost the end of its log voids what it told",
+        instead=((older_copy, "known_end", lambda view, own: (own.epoch, own.log_end)),),
+        mixture=COPIES,
+        seed=270356,
+    ),
     Mutant("the number of a member that is gone is given out again", rule="numbers_last", mixture=ROTATION, seed=5),
     Mutant("a copy that runs beside its original counts as that", rule="copies_have_own_boot", mixture=TWINS),
     Mutant("a candidate does not wait", instead=((lease, "has_waited", lambda changed, lease_s, now: True),)),

@@ -50,6 +50,7 @@ def _as_read(view: View) -> term.View:
             session=found.session,
             state=found.state,
             end=found.end,
+            was_open=found.was_open,
         ),
         view.term_revision,
         stores={store: number for number, store in view.ids.items()},
