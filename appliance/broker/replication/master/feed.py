@@ -45,7 +45,7 @@ class Feed:
     async def run(self, slave: Slave, writer: asyncio.StreamWriter) -> None:
         """Send what there is for the slave: the log, and to one of GantryMQ the state of the tables."""
         await slave.begin.wait()
-        states = None if slave.epoch is None else _States(self._state, slave.epoch, self._told_in_sync)
+        states = None if slave.epoch is None else _States(self._store, self._state, slave.epoch, self._told_in_sync)
         try:
             await self._feed(slave, writer, states)
         finally:
@@ -59,7 +59,7 @@ class Feed:
         slave.sent = slave.acknowledged or store.log_file_start(store.max_physical_offset)
         sent_at = time.monotonic()
         while True:
-            if states is not None and (frame := await states.next_frame(slave, store.max_physical_offset)):
+            if states is not None and (frame := await states.next_frame(slave)):
                 await give(writer, frame)
                 sent_at = time.monotonic()
             data = await self._next_bytes(slave.sent)
@@ -99,7 +99,10 @@ class Feed:
 class _States:
     """States for one slave: each is taken when it is due, and sent once the slave was given the log until then."""
 
-    def __init__(self, source: StateSource, epoch: int, in_sync: Callable[[], InSyncRecord]) -> None:
+    def __init__(
+        self, store: MessageStore, source: StateSource, epoch: int, in_sync: Callable[[], InSyncRecord]
+    ) -> None:
+        self._store = store
         self._source = source
         self._epoch = epoch
         self._in_sync = in_sync
@@ -107,14 +110,16 @@ class _States:
         self._next_at = self._soon_at = 0.0  # the second one when topics or groups have changed
         self._waiting: tuple[int, bytes, State] | None = None  # the log's end when it was taken, the frame's body
 
-    async def next_frame(self, slave: Slave, log_end: int) -> bytes:
+    async def next_frame(self, slave: Slave) -> bytes:
         """The frame to send now, none when there is none."""
         now = time.monotonic()
         if self._waiting is None and now >= (self._soon_at if self._untold.is_urgent else self._next_at):
             taken_at = awake_s()
             body = await self._source.take(self._untold, self._in_sync())
             versions = None if self._untold.is_urgent else self._source.versions
-            self._waiting = log_end, body, State(versions, 0.0 if self._untold.has_any else taken_at)
+            told_at = 0.0 if self._untold.has_any else taken_at
+            # the end as of now: while it was taken others had turns, and delivered what it says is delivered
+            self._waiting = self._store.max_physical_offset, body, State(versions, told_at)
             self._next_at = now + (0 if self._untold.has_any else INTERVAL_S)
             self._soon_at = now + SOON_S
         if self._waiting is None or slave.sent < self._waiting[0]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from appliance.bench.frames import send_fields
 from appliance.broker.controller import BrokerController
 from appliance.broker.replication.ha_frames import FrameError
 from appliance.broker.replication.state_frames import StateSink
+from appliance.broker.timer.service import TimerService
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.replication.brokers import group, is_master, promote, same_logs, send
 from tests.appliance.broker.replication.pair import MASTER, PULL, STORE, TOPIC, CuttingProxy, follower_of, slave_of
+from tests.appliance.broker.replication.pair import send as send_to
 from tests.appliance.peer import connected
 from tests.harness import serving
 from tests.waiting import until
@@ -44,6 +47,32 @@ async def test_topics_groups_and_offsets_come_with_the_log(tmp_path: Path, monke
         master.topics.delete("New-1")
         await until(lambda: slave.topics.configs == master.topics.configs)
         assert "New-1" not in slave.topics.configs
+
+
+async def test_a_state_comes_behind_all_that_it_tells_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is taken others have turns. A slave that is promoted without a timed message that it was told is
+    delivered would never deliver it."""
+    told: list[tuple[int, int]] = []
+    slaves: list[BrokerController] = []
+    take = StateSink.take
+    async with serving(tmp_path, broker=MASTER, store=STORE) as cluster:
+        master = cluster.broker
+
+        async def meanwhile() -> None:
+            await send_to(cluster, 1)
+
+        def noted(sink: StateSink, body: bytes) -> bool:
+            for slave in slaves:  # none while it starts
+                told.append((orjson.loads(body)["timer"][1], slave.store.max_physical_offset))
+            return take(sink, body)
+
+        monkeypatch.setattr(StateSink, "take", noted)
+        monkeypatch.setattr(TimerService, "reached", property(lambda _timer: (0, master.store.max_physical_offset)))
+        monkeypatch.setattr(master.offsets, "note_changes", meanwhile)
+        async with slave_of(cluster, tmp_path / "slave") as slave:
+            slaves.append(slave)
+            await until(lambda: len(told) >= 3)
+        assert all(0 < delivered <= end for delivered, end in told), told
 
 
 async def test_offsets_that_were_removed_go_from_the_slave_too(tmp_path: Path) -> None:
