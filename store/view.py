@@ -6,7 +6,7 @@ Nothing here changes the store but its counters. How units and records are read 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -82,10 +82,12 @@ class StoreView(StoreReader):
             raise NotReadableNow(f"message {offset} of {topic} is not confirmed yet")
         return record
 
-    def query_message(self, topic: str, key: str, max_messages: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
+    def query_steps(
+        self, topic: str, key: str, max_messages: int, begin_ms: int, end_ms: int
+    ) -> Generator[None, None, QueryMessageResult]:
         """Return records by unique key or key that consumers may see; equal hashes of other keys may be among them."""
         self._dispatcher.put_pending()
-        return super().query_message(topic, key, max_messages, begin_ms, end_ms)
+        return super().query_steps(topic, key, max_messages, begin_ms, end_ms)
 
     def log_file_start(self, physical_offset: int) -> int:
         """Return where the file that holds the offset begins."""

@@ -30,6 +30,15 @@ async def test_a_message_is_found_by_its_key_and_by_its_unique_key(tool: Tool) -
         assert "indexLastUpdatePhyoffset" in answer.ext_fields
 
 
+async def test_a_message_is_found_as_soon_as_its_send_is_answered(tool: Tool) -> None:
+    """Whenever what waits for the index is written the next time: not between each of these pairs."""
+    await tool.create_topic("T")
+    for number in range(20):
+        await tool.send("T", b"one", KEYS=f"k{number}")
+        answer = await tool.ask(RequestCode.QUERY_MESSAGE, {"topic": "T", "key": f"k{number}", "maxNum": "1"} | FOREVER)
+        assert answer.code == ResponseCode.SUCCESS
+
+
 async def test_a_unique_key_finds_all_of_its_messages_whatever_is_asked_for(tool: Tool) -> None:
     await tool.create_topic("T")
     for body in (b"sent", b"sent again"):  # after a time-out, say
