@@ -7,10 +7,11 @@ themselves only delays one that may win, by a second for each that is better, so
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from appliance.failover import lease, switching
 from appliance.failover.own import Doubt, Own
-from appliance.failover.view import Level, Switch, Term, TermState, View
+from appliance.failover.view import Holder, Level, Switch, Term, TermState, View
 
 DEFER_S = 1.0  # for each better member: two looks at etcd
 
@@ -97,11 +98,15 @@ def why_not_complete(term: Term, own: Own) -> str:
             f"member {own.id}"
         )
     if not is_in_set(term, own):
-        ids = ", ".join(str(each.id) for each in sorted(term.in_sync)) or "none"
-        return f"member {own.id} is not in sync: epoch {term.epoch} has {ids} on record"
+        return why_not_in_set(term.epoch, term.in_sync, own.id)
     if not has_kept_log(term, own):
         return why_doubted(own.id, own.doubt)
     return ""
+
+
+def why_not_in_set(epoch: int, in_sync: Iterable[Holder], member: int) -> str:
+    ids = ", ".join(str(each.id) for each in sorted(in_sync)) or "none"
+    return f"member {member} is not in sync: epoch {epoch} has {ids} on record"
 
 
 def is_in_set(term: Term, own: Own) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from appliance.failover.view import Figures
+from appliance.failover.winning import why_not_in_set
 from appliance.register.register import HA_INIT
 from appliance.register.room import Trouble
 from appliance.register.term import IN_SYNC, Term, View
@@ -75,6 +76,8 @@ def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[Fai
     """All that have joined; where one serves is known of those in the set, and of those that have told it. A number of
     before is left out where its broker has joined again, with a store of a later number."""
     known = {holder.id: address for address, holder in term.holders.items()}
+    in_sync = {term.holders[address] for address in term.in_sync if address in term.holders}
+    ids = {holder.id for holder in in_sync}
     found, is_begun = [], not term.is_unbegun
     for number in sorted({*view.stores.values(), *known}):
         said, address = recent.get(number), known.get(number, "")
@@ -83,6 +86,9 @@ def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[Fai
         is_master = address == term.owner
         is_serving = is_begun and not view.has_told(number)  # what it said as a slave is over, as far as is known
         is_quiet = is_master and (is_serving or said is None)
+        refusal = SILENT if said is None else said.refusal
+        if not refusal and not is_master and number not in ids:  # whatever it told before the set's last change
+            refusal = why_not_in_set(term.epoch, in_sync, number)
         found.append(
             FailoverMember(
                 number,
@@ -91,7 +97,7 @@ def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[Fai
                 is_master=is_master,
                 log_end=-1 if said is None else said.log_end,
                 has_told=said is not None,
-                refusal="" if is_quiet else SILENT if said is None else said.refusal,
+                refusal="" if is_quiet else refusal,
             )
         )
     last = {each.address: each.number for each in found if each.address}  # they are in the order of their numbers

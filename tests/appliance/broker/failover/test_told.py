@@ -54,6 +54,18 @@ def test_a_member_that_refuses_or_is_silent_would_not_be_the_next_and_its_reason
     assert told.why_none == f"member 2 ({TWO}): the disk of member 2 does not write; member 3 ({THREE}): {SILENT}"
 
 
+def test_a_member_out_of_the_set_would_not_be_the_next_whatever_it_told_before() -> None:
+    """It was stopped, say, and the set is smaller since: its last word is not ten seconds old."""
+    view = dataclasses.replace(VIEW, term=dataclasses.replace(TERM, in_sync=(ONE,)))
+    told = status_of(TOLD, view, {2: figures(TWO, 90), 3: figures(THREE, 90, refusal="its disk is broken")})
+    assert told.next_master == ""
+    assert [each.refusal for each in told.members] == [
+        "",
+        "member 2 is not in sync: epoch 3 has 1 on record",
+        "its disk is broken",
+    ]
+
+
 def test_while_etcd_refuses_changes_no_member_would_be_the_next() -> None:
     equal = {2: figures(TWO, 90), 3: figures(THREE, 90)}
     told = status_of(TOLD, VIEW, equal, Trouble("etcd's database is full", is_refusing=True))
