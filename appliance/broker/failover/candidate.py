@@ -82,7 +82,7 @@ class Candidate:
         self._attempt: Attempt | None = None
         self._deciding = contextlib.ExitStack()  # while an attempt may be executed
         self._has_ticked = True
-        self._is_told = False  # what this member says of itself, in this turn
+        self._told: str | None = None  # the refusal that this member has told, in this turn
         self._has_compared = False  # this log with what etcd was told of it before this process tells anything
         self._began = parts.standing.standing.epochs.current, parts.store.max_physical_offset  # before it copies
         self._grace = Grace()
@@ -96,7 +96,7 @@ class Candidate:
         with self._deciding:
             while True:
                 self._has_ticked = awake_s() - began < STOOD_STILL_S
-                self._is_told &= looks % TELL_EVERY != 0
+                self._told = None if looks % TELL_EVERY == 0 else self._told
                 await self.look()
                 looks, began = looks + 1, awake_s() + LOOK_S
                 await asyncio.sleep(LOOK_S)
@@ -104,8 +104,9 @@ class Candidate:
     async def look(self) -> None:
         """Read, decide, act. A look that fails is the next one's."""
         may_tell = self._has_compared and self._tellers.may_tell(awake_s())
-        if not self._is_told and self._read is not None and (may_tell or self._read.is_restored):
-            self._is_told = await self._tell(self._read)
+        why = self.why_never  # another one is told with the next look, so it is once a look at most
+        if self._told != why and self._read is not None and (may_tell or self._read.is_restored):
+            self._told = why if await self._tell(self._read) else None
         sent = awake_s()
         try:
             read = await self._register.view()

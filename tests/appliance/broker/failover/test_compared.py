@@ -16,7 +16,7 @@ from appliance.broker.failover.candidate import Candidate
 from appliance.broker.failover.on_record import Seen
 from appliance.broker.replication.in_sync_file import InSyncRecord
 from appliance.failover.own import Doubt
-from appliance.failover.view import Figures, Holder
+from appliance.failover.view import Beat, Figures, Holder
 from appliance.process.process_identity import new_session
 from appliance.register.etcd import EtcdClient
 from appliance.register.register import Register
@@ -135,6 +135,17 @@ async def test_it_is_compared_until_etcd_has_what_it_tells() -> None:
     slave.register.looks[1] = dataclasses.replace(OWN_RECORD, figures={2: (9, said)})
     await slave.look(2)
     assert not slave.is_found and slave.register.told
+
+
+async def test_another_reason_not_to_take_over_is_told_with_the_next_look_and_the_same_one_is_not() -> None:
+    """Else the members in sync stand beside one that says that it is none of them."""
+    both = dataclasses.replace(OWN_RECORD, beat=Beat("first", 1, 5.0), beat_revision=8)
+    alone = dataclasses.replace(both, term=dataclasses.replace(TERM, in_sync=(ONE,)))
+    slave = Slave(alone, alone, alone, both, end=TOLD)
+    await slave.look(3)
+    assert ["is not in sync" in each.refusal for each in slave.register.said] == [True]
+    await slave.look(3)
+    assert ["is not in sync" in each.refusal for each in slave.register.said] == [True, False]
 
 
 @pytest.mark.parametrize(("epoch", "known"), [(4, TOLD), (3, END)])
