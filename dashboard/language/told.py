@@ -132,6 +132,7 @@ _SAID = (
     gettext_noop("address unknown"),
     gettext_noop("no other member has joined: `gantry admin ha join`"),
     gettext_noop("it has not said for ten seconds whether it could: it is gone, or automaticFailover is off there"),
+    gettext_noop("it is not known yet whether it could: what it said last may be old"),
     gettext_noop("%(who)s has paused failover"),
     gettext_noop("%(who)s has paused failover: %(why)s"),
     gettext_noop("no reason given"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from appliance.failover import view as decided
@@ -16,13 +17,17 @@ class Seen:
 
     def __init__(self) -> None:
         self._first: dict[int, tuple[int, float]] = {}  # member to revision, and when it was first seen
+        self._looked = -math.inf
+        self.unsure: set[int] = set()  # members whose figures may be older: they were there when it had not looked
 
     def recent(self, figures: Mapping[int, tuple[int, Figures]], now: float) -> dict[int, Figures]:
-        """Those that are not older than FIGURES_LIFE_S."""
-        found = {}
+        """Those that are not older than FIGURES_LIFE_S, as far as is known."""
+        found, has_watched = {}, now - self._looked <= FIGURES_LIFE_S
+        self._looked = now
         for member, (revision, said) in figures.items():
             if self._first.get(member, (0, 0.0))[0] != revision:
                 self._first[member] = revision, now
+                (self.unsure.discard if has_watched else self.unsure.add)(member)
             if now - self._first[member][1] <= FIGURES_LIFE_S:
                 found[member] = said
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from appliance.failover.view import Figures
@@ -22,20 +22,26 @@ from gantrymq.client.admin.failover import (
 
 CHANGES_TOLD = 20
 NO_TROUBLE = Trouble()
+UNSURE = "it is not known yet whether it could: what it said last may be old"
 OPENING_S = 1.0  # from when the lease is over to the first message, about
 SILENT = "it has not said for ten seconds whether it could: it is gone, or automaticFailover is off there"
 
 
 def status_of(
-    told: FailoverStatus, view: View, recent: Mapping[int, Figures], trouble: Trouble = NO_TROUBLE
+    told: FailoverStatus,
+    view: View,
+    recent: Mapping[int, Figures],
+    trouble: Trouble = NO_TROUBLE,
+    unsure: Collection[int] = (),
 ) -> FailoverStatus:
     """Complete what a broker says of itself with the record. recent: what members have said of themselves lately.
-    trouble: of etcd itself."""
+    trouble: of etcd itself. unsure: members of which it is not known that it was lately."""
     term = view.term
     told = dataclasses.replace(told, etcd_trouble=trouble.text, is_etcd_refusing=trouble.is_refusing)
     if term is None:
         return dataclasses.replace(told, unknown=f"etcd has no record of {told.broker_name}: {HA_INIT}")
-    members = _members(view, term, recent)
+    recent = {number: said for number, said in recent.items() if number not in unsure}
+    members = _members(view, term, recent, unsure)
     switch, pause = view.switch, view.pause
     best = _next(members, recent) if pause is None and not trouble.is_refusing else None
     addresses = {each.number: each.address for each in members}
@@ -72,7 +78,9 @@ def kept_tails(address: str, store: Path) -> tuple[FailoverTail, ...]:
     return tuple(FailoverTail(address, str(each.parent)) for each in found)
 
 
-def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[FailoverMember, ...]:
+def _members(
+    view: View, term: Term, recent: Mapping[int, Figures], unsure: Collection[int]
+) -> tuple[FailoverMember, ...]:
     """All that have joined; where one serves is known of those in the set, and of those that have told it. A number of
     before is left out where its broker has joined again, with a store of a later number."""
     known = {holder.id: address for address, holder in term.holders.items()}
@@ -86,9 +94,11 @@ def _members(view: View, term: Term, recent: Mapping[int, Figures]) -> tuple[Fai
         is_master = address == term.owner
         is_serving = is_begun and not view.has_told(number)  # what it said as a slave is over, as far as is known
         is_quiet = is_master and (is_serving or said is None)
-        refusal = SILENT if said is None else said.refusal
+        refusal = "" if number in unsure else SILENT if said is None else said.refusal
         if not refusal and not is_master and number not in ids:  # whatever it told before the set's last change
             refusal = why_not_in_set(term.epoch, in_sync, number)
+        elif number in unsure:
+            refusal = UNSURE
         found.append(
             FailoverMember(
                 number,

@@ -386,7 +386,8 @@ async def failover(parts: ReplicationParts, connection: ServerConnection, reques
             began = awake_s()
             view = await parts.register.view()
             told = dataclasses.replace(told, etcd_ms=int((awake_s() - began) * 1000))
-            told = status_of(told, view, parts.seen.recent(view.figures, awake_s()), await parts.register.trouble())
+            recent, trouble = parts.seen.recent(view.figures, awake_s()), await parts.register.trouble()
+            told = status_of(told, view, recent, trouble, parts.seen.unsure)
         except EtcdError as exc:
             told = dataclasses.replace(told, unknown=f"etcd can't be asked: {exc}")
     return request.reply(body=orjson.dumps(told.to_dict()))

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from django.utils import translation
 
-from appliance.broker.failover.told import SILENT
+from appliance.broker.failover.told import SILENT, UNSURE
 from appliance.failover.actions import TakeOver
 from appliance.failover.decide import decide
 from appliance.failover.own import Doubt
@@ -113,6 +113,10 @@ def test_reasons_of_several_members_stand_side_by_side() -> None:
     told = f"member 2 (10.0.0.2:10911): the disk of member 2 does not write; member 3 (address unknown): {SILENT}"
     chinese = _is_said(told)
     assert "member" not in chinese and "10.0.0.2:10911" in chinese and "\uff1b" in chinese
+
+
+def test_what_is_not_known_yet_is_said_in_the_language_of_the_page() -> None:
+    _is_said(f"member 2 (10.0.0.2:10911): {UNSURE}")
 
 
 def test_thirty_members_are_said_each_in_the_language_of_the_page() -> None:

@@ -36,8 +36,9 @@ async def told(admin: AdminClient, arguments: argparse.Namespace, seen: Seen | N
     if not status.unknown:
         return status
     seen = seen or await look(admin, arguments)
-    recent = SeenFigures().recent(seen.view.figures, awake_s())
-    return status_of(FailoverStatus(arguments.broker), seen.view, recent, await seen.register.trouble())
+    figures = SeenFigures()
+    recent, trouble = figures.recent(seen.view.figures, awake_s()), await seen.register.trouble()
+    return status_of(FailoverStatus(arguments.broker), seen.view, recent, trouble, figures.unsure)
 
 
 async def show_status(admin: AdminClient, arguments: argparse.Namespace) -> Shown:

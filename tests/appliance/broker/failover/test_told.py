@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from appliance.broker.failover.told import SILENT, status_of
+from appliance.broker.failover.told import SILENT, UNSURE, status_of
 from appliance.broker.life import BrokerLife
 from appliance.failover.view import Figures, Holder, Pause, TermState
 from appliance.register.room import Trouble
@@ -64,6 +64,17 @@ def test_a_member_out_of_the_set_would_not_be_the_next_whatever_it_told_before()
         "member 2 is not in sync: epoch 3 has 1 on record",
         "its disk is broken",
     ]
+
+
+def test_whether_a_member_could_is_not_known_before_it_was_seen_to_say_so() -> None:
+    """That it is not in the set is known."""
+    equal = {2: figures(TWO, 90), 3: figures(THREE, 90)}
+    view = dataclasses.replace(VIEW, term=dataclasses.replace(TERM, in_sync=(ONE, TWO)))
+    told = status_of(TOLD, view, equal, unsure={2, 3})
+    assert (told.next_master, told.members[1].refusal) == ("", UNSURE)
+    assert told.members[2].refusal == "member 3 is not in sync: epoch 3 has 1, 2 on record"
+    assert not any(each.has_told for each in told.members)
+    assert status_of(TOLD, view, equal, unsure={3}).next_master == TWO
 
 
 def test_while_etcd_refuses_changes_no_member_would_be_the_next() -> None:
