@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -80,11 +81,20 @@ class Health:
 
 
 class EtcdClient:
-    """Members are asked in turn, beginning with the one that answered last."""
+    """Members are asked in turn, beginning with the one that answered last. reread: endpoints and password as the files
+    have them now; the call after one that trusted no certificate, or was not signed in, begins with it. ConfigError."""
 
     def __init__(
-        self, endpoints: Sequence[Endpoint], *, user: str = "", password: str = "", deadline_s: float = DEADLINE_S
+        self,
+        endpoints: Sequence[Endpoint],
+        *,
+        user: str = "",
+        password: str = "",
+        deadline_s: float = DEADLINE_S,
+        reread: Callable[[], tuple[Sequence[Endpoint], str]] | None = None,
     ) -> None:
+        self._reread = reread
+        self._may_be_old = False  # what the files had
         self._endpoints = list(endpoints)
         self._user, self._password = user, password
         self._deadline_s = deadline_s
@@ -141,12 +151,16 @@ class EtcdClient:
     async def _call(self, path: str, document: Any, *, is_read: bool) -> Mapping[str, Any]:
         deadline = asyncio.get_running_loop().time() + self._deadline_s
         body, failures = orjson.dumps(document), list[str]()
+        await self._as_files_are_now()
         while True:
             for endpoint in list(self._endpoints):
                 try:
                     answer = await self._try(endpoint, path, body, deadline)
                 except CallFailed as exc:
-                    self._endpoints.append(self._endpoints.pop(self._endpoints.index(endpoint)))
+                    self._may_be_old |= isinstance(exc.__cause__, ssl.SSLCertVerificationError)
+                    members = self._endpoints
+                    if endpoint in members:  # another call may have read the files anew
+                        members.append(members.pop(members.index(endpoint)))
                     if exc.was_sent and not is_read:
                         raise OutcomeUnknown(f"etcd may have done it or not: {exc}") from exc
                     failures.append(str(exc))
@@ -155,6 +169,14 @@ class EtcdClient:
             if asyncio.get_running_loop().time() + TRY_S > deadline:
                 raise EtcdError(f"no member of etcd answers: {'; '.join(dict.fromkeys(failures))}")
             await asyncio.sleep(TRY_S / 7)
+
+    async def _as_files_are_now(self) -> None:
+        if not self._may_be_old or self._reread is None:
+            return
+        with contextlib.suppress(ConfigError):  # a file that is just replaced: the next refusal leads here again
+            endpoints, self._password = await asyncio.to_thread(self._reread)
+            self._endpoints = list(endpoints)
+        self._may_be_old = False
 
     async def _try(self, endpoint: Endpoint, path: str, body: bytes, deadline: float) -> Mapping[str, Any]:
         """Ask one member, after signing in if it must be, and anew when its token is not known any more."""
@@ -180,6 +202,7 @@ class EtcdClient:
         except CallFailed as exc:
             raise CallFailed(str(exc), was_sent=False) from exc  # the request itself was not
         if answer.status != 200:
+            self._may_be_old = True
             raise EtcdError(f"{endpoint} rejects etcdUser={self._user}: {_problem(answer)}")
         return str(_document(endpoint, answer).get("token", ""))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from appliance.register.etcd import EtcdClient, endpoints_of
+from appliance.register.http_call import Endpoint
 from appliance.register.register import Register
 from appliance.settings.roles import BrokerConfig
 from gantrymq.errors import ConfigError
@@ -22,7 +23,12 @@ def open_etcd(endpoints: str, user: str, password_file: str, ca_file: str) -> Et
     """ConfigError for endpoints that are none, and for files that can't be read."""
     if user and not password_file:
         raise ConfigError(f"etcdUser={user}: name the file that holds the password in etcdPasswordFile")
-    return EtcdClient(endpoints_of(endpoints, ca_file), user=user, password=_first_line(password_file))
+
+    def read() -> tuple[list[Endpoint], str]:
+        return endpoints_of(endpoints, ca_file), _first_line(password_file)
+
+    members, password = read()
+    return EtcdClient(members, user=user, password=password, reread=read)
 
 
 def _first_line(file: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -12,7 +13,9 @@ import pytest
 
 from appliance.register.etcd import EtcdClient, EtcdError, Is, OutcomeUnknown, endpoints_of
 from appliance.register.http_call import Answer, CallFailed, Endpoint
+from appliance.register.opening import open_etcd
 from gantrymq.errors import ConfigError
+from gantrymq.timeouts import timeout
 from tests.certificates import authority
 from tests.conftest import time_limit
 from tests.servers.etcd import EtcdMember, etcd, require_user, urls_of
@@ -136,6 +139,46 @@ async def test_tls_is_spoken_to_a_member_that_the_authority_signed(tmp_path: Pat
         stranger = EtcdClient(endpoints_of(member.url, str(authority("theirs") / "ca.pem")), deadline_s=1)
         with pytest.raises(EtcdError, match="certificate"):
             await stranger.read(PREFIX)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("patient_clients")
+async def test_another_authority_in_its_file_counts_with_the_call_after_a_refusal(tmp_path: Path) -> None:
+    folder, file = authority(), tmp_path / "ca.pem"
+    certificate = (folder / "server.pem", folder / "server.key")
+    shutil.copy(authority("theirs") / "ca.pem", file)
+    with etcd(tmp_path, certificate=certificate, ca_file=str(folder / "ca.pem")) as (member,):
+        members = endpoints_of(member.url, str(file))
+        client = EtcdClient(members, deadline_s=1, reread=lambda: (endpoints_of(member.url, str(file)), ""))
+        file.unlink()  # it is just replaced
+        for _ in range(2):
+            with pytest.raises(EtcdError, match="certificate"):
+                await client.read(PREFIX)
+        shutil.copy(folder / "ca.pem", file)
+        async with timeout(WITHIN_S):
+            while not await _answers(client):
+                pass
+
+
+async def _answers(client: EtcdClient) -> bool:
+    try:
+        return bool((await client.read(PREFIX)).revision)
+    except EtcdError:  # it was slow
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("patient_clients")
+async def test_another_password_in_its_file_counts_with_the_call_after_a_refusal(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text("of before")
+    with etcd(tmp_path) as (member,):
+        await require_user(member, "gantry", "s3cret")
+        client = open_etcd(member.url, "gantry", str(file), "")
+        with pytest.raises(EtcdError, match="etcdUser=gantry"):
+            await client.read(PREFIX)
+        file.write_text("s3cret")
+        assert (await client.read(PREFIX)).revision
 
 
 @pytest.mark.parametrize("text", ["etcd:2379", "ftp://a:1", "http://", "http://a:1/x", "http://a:99999", "https://a b"])
