@@ -108,6 +108,8 @@ def _reasons(term: Term, member: Member) -> Iterator[str]:
     kept = term.still_holds(member.address, member.info.get("memberBoot", ""))
     if kept is False:
         yield "its machine has rebooted since the master last had it in sync, and may have lost the end of its log"
+    elif kept is None and term.session:
+        yield "has not joined, so it does not take over by itself: `gantry admin ha join`"
     elif kept is None and member.told_s_ago is None:
         yield (
             "has not heard of its master since it started, and may have lost the end of its log with the power: "

@@ -82,6 +82,13 @@ def test_an_etcd_without_room_is_told_whoever_promotes() -> None:
         assert "beware: etcd's database is full" in explain("broker-a", View(TERM, 7), [], trouble)
 
 
+def test_a_member_that_has_not_joined_does_not_take_over_from_a_master_that_renews() -> None:
+    assert why_not(TERM, member(TWO)) == ""  # an administrator promotes it
+    renewing = dataclasses.replace(TERM, session="s")
+    assert "has not joined" in why_not(renewing, member(TWO))
+    assert why_not(dataclasses.replace(JOINED, session="s"), member(TWO, boot="b")) == ""
+
+
 def test_while_etcd_refuses_changes_it_names_nobody_as_the_next_master() -> None:
     lines = explain("broker-a", View(TERM, 7), [], told(is_etcd_refusing=True, etcd_trouble="etcd is full"))
     assert lines[-1] == f"if {ONE} died now: no broker would take over, since etcd refuses every change"
