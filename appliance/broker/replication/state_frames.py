@@ -162,6 +162,7 @@ class StateSink:
         self._versions: list[list[int]] | None = None  # the master's, when it last told them
         self._progress = (0, 0)
         self._written = (0, 0)
+        self._is_unsaved = False
         self.taken_at = 0.0  # monotonic: when the last state came
         self._clock = MasterClock()
         self._told: set[str] | None = set()  # keys of offsets, of this connection; None: since, all were
@@ -251,7 +252,14 @@ class StateSink:
             if self.in_sync != self._in_sync.record:
                 self._in_sync.keep(self.in_sync)
         except StateFileError as exc:
-            logger.error("progress of a master not saved", extra={"event": "state_file_not_written", "why": str(exc)})
+            if not self._is_unsaved:  # once: a disk that is full is tried each second
+                facts = {"event": "state_file_not_written", "why": str(exc)}
+                logger.error("progress of a master not saved", extra=facts)
+            self._is_unsaved = True
+            return
+        if self._is_unsaved:
+            logger.warning("progress of a master saved again", extra={"event": "state_file_written"})
+        self._is_unsaved = False
 
 
 def versions(topics: TopicConfigManager, groups: SubscriptionGroupManager) -> list[list[int]]:

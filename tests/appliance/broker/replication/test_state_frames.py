@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -10,9 +12,12 @@ import pytest
 
 from appliance.bench.frames import send_fields
 from appliance.broker.controller import BrokerController
+from appliance.broker.replication import state_frames
 from appliance.broker.replication.ha_frames import FrameError
+from appliance.broker.replication.in_sync_file import InSyncRecord
 from appliance.broker.replication.state_frames import StateSink
 from appliance.broker.timer.service import TimerService
+from appliance.process.json_file import StateFileError
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig, TopicConfig
 from gantrymq.remoting.codes import RequestCode, ResponseCode
 from tests.appliance.broker.replication.brokers import group, is_master, promote, same_logs, send
@@ -120,6 +125,31 @@ async def test_a_topic_that_a_slave_never_heard_of_is_brought_back_with_its_mess
 
 
 TOPIC_FIELDS = {"readQueueNums": "3", "writeQueueNums": "3", "perm": "6", "topicFilterType": "SINGLE_TAG"}
+
+
+async def test_progress_that_a_full_disk_does_not_take_is_told_once_and_again_when_it_does(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(state_frames, "WRITE_S", 0.0)
+    are_full = [True, True, False, False, True]
+
+    def keep(record: InSyncRecord) -> None:
+        if are_full and are_full.pop(0):
+            raise StateFileError(Path("inSync.json"), "no space")
+
+    file: Any = SimpleNamespace(record=InSyncRecord(), keep=keep)
+    parts: Any = SimpleNamespace(schedule=SimpleNamespace(persist=lambda: None))
+    sink = StateSink(parts, in_sync=file, ask_tables=lambda: None, show=lambda record: None)
+    sink.in_sync = InSyncRecord(confirmed=7)
+
+    def said() -> list[str]:
+        return [each.message for each in caplog.records if each.name == state_frames.__name__]
+
+    writing = asyncio.create_task(sink.run())
+    await until(lambda: len(said()) == 4)
+    writing.cancel()
+    await asyncio.gather(writing, return_exceptions=True)
+    assert said() == ["progress of a master not saved", "progress of a master saved again"] * 2
 
 
 def is_told(master: BrokerController, slave: BrokerController) -> bool:
