@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from ninja import Field, Path, Query, Schema
 
 from dashboard.access.permissions import Permission
@@ -26,7 +27,7 @@ from dashboard.rest.values import NUMBER_MAX, Given, Out, named
 from dashboard.status.readers import Readers, readers_of
 from dashboard.topics import change_runs
 from dashboard.topics.change_runs import ChangeRun
-from dashboard.topics.changes import TOPICS_MAX, Asker, What, differences_of
+from dashboard.topics.changes import RESETS, TOPICS_MAX, Asker, What, difference_of
 from dashboard.topics.forms import QUEUES_MAX, TopicChangeForm, TopicChangesForm, TopicForm
 from dashboard.topics.schemas import Perm, TopicChange, TopicDetailOut, TopicFiguresOut, TopicIn, TopicList, TopicOut
 from dashboard.topics.topic_cache import topic_book
@@ -209,18 +210,30 @@ async def change_topics(request: HttpRequest, body: TopicChangesIn) -> TopicChan
     return TopicChangesOut.of_run(run)
 
 
-@changes.post("/preview", auth=WRITE, summary="What a change of many topics would change; nothing is done")
+@changes.post(
+    "/preview", auth=WRITE, response=502, summary="What a change of many topics would change; nothing is done"
+)
 async def preview_topic_changes(request: HttpRequest, body: TopicChangesIn) -> TopicDifferences:
     note_nothing(request)
     wanted = checked(TopicChangesForm(body.form_data()), **FORM_NAMES).wanted()
-    there = {row.name: row for row in (await gateway().topics.list()).rows}
-    names = list(dict.fromkeys(body.topics))
-    found = {one.topic: one for one in differences_of(wanted, (there[name] for name in names if name in there))}
-    return TopicDifferences.whole(
-        TopicDifferenceOut.of(found[name], problem="") if name in found
-        else TopicDifferenceOut(topic=name, problem=f"There is no topic {name}.")
-        for name in names
-    )  # fmt: skip
+    listing = await gateway().topics.list()
+    there = {row.name: row for row in listing.rows}
+    gone = (
+        gettext("There is no topic %(gone)s: it was deleted in between, or not all brokers answer.")
+        if listing.failures
+        else gettext("There is no topic %(name)s.")
+    )
+
+    def told(name: str) -> TopicDifferenceOut:
+        if name not in there:
+            return TopicDifferenceOut(topic=name, problem=gone % {"gone": name, "name": name})
+        if there[name].kind == "system" and wanted.what not in RESETS:
+            return TopicDifferenceOut(
+                topic=name, problem=gettext("%(name)s is a topic of the cluster itself.") % {"name": name}
+            )
+        return TopicDifferenceOut.of(difference_of(wanted, there[name]), problem="")
+
+    return TopicDifferences.whole(map(told, dict.fromkeys(body.topics)), listing.failures)
 
 
 @changes.get("", auth=WRITE, summary="Runs that changed many topics")

@@ -29,7 +29,7 @@ from dashboard.models.audit import Way
 from dashboard.status.board import board
 from dashboard.status.metric import shape_of
 from dashboard.topics import change_runs
-from dashboard.topics.changes import PERM_WORDS, RESETS, TOPICS_MAX, Asker, TopicChange, TopicDifference, differences_of
+from dashboard.topics.changes import PERM_WORDS, RESETS, TOPICS_MAX, Asker, TopicChange, TopicDifference, difference_of
 from dashboard.topics.forms import TopicChangesForm
 from dashboard.topics.views import found_rows
 from gantrymq.message.topic_attributes import RETENTION_MESSAGES, RETENTION_MS
@@ -72,7 +72,8 @@ async def change(request: HttpRequest) -> HttpResponse:
     lines = admin_lines(settings.APPLIANCE.namesrv_address, wanted, names, readers)
     context |= {
         "wanted": wanted, "typed": typed, "typed_text": typed_text, "groups": sorted(readers),
-        "stored": _stored(rows), "hidden": _hidden(form), "differences": _alike(differences_of(wanted, rows)),
+        "stored": _stored(rows), "hidden": _hidden(form),
+        "differences": _alike([difference_of(wanted, row) for row in rows]),
         "lines": [*lines, curl_line(api, rest_body(wanted, names))],
     }  # fmt: skip
     return render(request, "topics/change.html", context, status=422 if is_go else 200)

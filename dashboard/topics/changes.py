@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -61,18 +60,14 @@ class TopicDifference:
     after: dict[str, Any]
 
 
-def differences_of(wanted: TopicChange, rows: Iterable[TopicSummary]) -> list[TopicDifference]:
-    """In the order of the topics."""
+def difference_of(wanted: TopicChange, row: TopicSummary) -> TopicDifference:
+    before: dict[str, Any] = {}
     after = {name: _said(name, value) for name, value in wanted.facts.items() if name != "what"}
-    found = []
-    for row in rows:
-        before: dict[str, Any] = {}
-        for name, value in after.items():
-            values = {_said(name, getattr(one, name)) for one in row.settings}
-            if values != {value}:
-                before[name] = values.pop() if len(values) == 1 else None
-        found.append(TopicDifference(row.name, before, {name: after[name] for name in before}))
-    return found
+    for name, value in after.items():
+        values = {_said(name, getattr(one, name)) for one in row.settings}
+        if values != {value}:
+            before[name] = values.pop() if len(values) == 1 else None
+    return TopicDifference(row.name, before, {name: after[name] for name in before})
 
 
 def _said(name: str, value: int | None) -> int | str:

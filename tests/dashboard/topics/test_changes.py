@@ -15,7 +15,7 @@ from django.apps import apps
 from django.utils import timezone
 
 from dashboard.cluster.errors import NotAllowed
-from dashboard.cluster.gateway import Gateway
+from dashboard.cluster.gateway import Gateway, use_gateway
 from dashboard.cluster.topic_requests import TopicCalls
 from dashboard.cluster.values import TopicSettings, TopicSummary
 from dashboard.limits.names import NameLimit, NameRefused, use
@@ -24,10 +24,13 @@ from dashboard.models.management import User
 from dashboard.models.topic_changes import TopicChangeRun
 from dashboard.topics.change_runs import ChangeRun, ChangeRuns, change_runs, found, newest, stop
 from dashboard.topics.change_views import admin_lines
-from dashboard.topics.changes import Asker, TopicChange, differences_of
+from dashboard.topics.changes import Asker, TopicChange, difference_of
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, Topic, api_for
+from tests.dashboard.silent_broker import NAME as SILENT
+from tests.dashboard.silent_broker import silent_broker
+from tests.harness import ServingCluster
 
 ASKER = Asker("ada", Way.PAGE, "127.0.0.1", "")
 
@@ -128,6 +131,33 @@ async def test_rest_says_before_what_a_change_would_change(make_topic: Topic, ga
     assert (await gateway.topics.get("bulk-smaller")).first_settings.write_queues == 2, "nothing is done"
 
 
+async def test_rest_says_before_what_a_run_would_refuse(make_topic: Topic, gateway: Gateway, ada: User) -> None:
+    topic = await make_topic("bulk-own")
+    api = await api_for(ada)
+    own = "TBW102 is a topic of the cluster itself."
+    for wanted, problem in (({"what": "delete"}, own), ({"what": "perm", "perm": "read"}, own),
+                            ({"what": "reset-to-end"}, "")):  # fmt: skip
+        _, told = await api.call("post", "/topic-changes/preview", wanted | {"topics": ["TBW102", topic]})
+        assert [one["problem"] for one in told["items"]] == [problem, ""]
+    ran = await ended((await api.call("post", "/topic-changes", {"what": "delete", "topics": ["TBW102"]}))[1]["id"])
+    assert ran.dealt["TBW102"].told == own, "the run says the same"
+
+
+async def test_rest_says_which_brokers_a_preview_could_not_ask(
+    make_topic: Topic, gateway: Gateway, cluster: ServingCluster, ada: User
+) -> None:
+    topic = await make_topic("bulk-half", queues=2)
+    api, wanted = await api_for(ada), {"what": "queues", "read_queues": 4, "write_queues": 4}
+    async with silent_broker(cluster):
+        use_gateway(late := Gateway(cluster.namesrv_address))
+        status, told = await api.call("post", "/topic-changes/preview", wanted | {"topics": [topic, "bulk-elsewhere"]})
+        await late.close()
+    assert (status, told["problems"]) == (200, [f"{SILENT}: no answer in time"])
+    known, unknown = told["items"]
+    assert known["problem"] == "" and known["before"] == {"read_queues": 2, "write_queues": 2}
+    assert "it was deleted in between, or not all brokers answer" in unknown["problem"], "it may be there"
+
+
 @pytest.mark.parametrize(
     ("wanted", "before", "after"),
     [
@@ -141,7 +171,7 @@ def test_a_preview_has_what_differs_and_says_where_brokers_do(
     wanted: TopicChange, before: dict[str, Any], after: dict[str, Any]
 ) -> None:
     settings = tuple(TopicSettings(f"b{perm}", 4, 4, perm, False) for perm in (6, 4))
-    [found] = differences_of(wanted, [TopicSummary("t", "normal", settings)])
+    found = difference_of(wanted, TopicSummary("t", "normal", settings))
     assert (found.before, found.after) == (before, after)
 
 
