@@ -44,7 +44,7 @@ def _why(error: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         return gettext("It has more than %(most)s entries.") % {"most": error["ctx"]["max_length"]}
     if error["type"] == "value_error" and schema.get("type") == "string":
         return address_wanted()  # the only text that a rule of its own checks
-    told = {"value": _short(_shown(error["input"])), "allowed": allowed}
+    told = {"value": short(_shown(error["input"])), "allowed": allowed}
     return gettext("%(value)s does not fit: it has to be %(allowed)s.") % told
 
 
@@ -68,8 +68,8 @@ def _schema_of(loc: Place) -> tuple[Place, dict[str, Any]]:
         inside = _inside(schema, part)
         if inside is None:
             return (loc[: number + 1] if "properties" in schema else loc[:number]), schema
-        if len(loc) > number + 1 and loc[number + 1] == "[key]":
-            pattern = next(iter(schema.get("patternProperties", ())), "")
+        if loc[number + 1 : number + 2] == ("[key]",) and "patternProperties" in schema:
+            pattern = next(iter(schema["patternProperties"]))
             return loc[: number + 1], {"type": "string", "pattern": pattern}
         schema = inside
     return loc, schema
@@ -144,10 +144,10 @@ def _words(place: Place, values: Any) -> list[str]:
         except (KeyError, IndexError, TypeError):
             values = None
         name = (values.get("name") or values.get("access_key")) if isinstance(values, dict) else None
-        named = f" ({_short(name if isinstance(name, str) else _shown(name))})" if name else ""
-        words.append(f"{int(part) + 1}{named}" if is_item else _short(str(part)))
+        named = f" ({short(name if isinstance(name, str) else _shown(name))})" if name else ""
+        words.append(f"{int(part) + 1}{named}" if is_item else short(str(part)))
     return words
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
     return text[:VALUE_CHARS_MAX] + "…" * (len(text) > VALUE_CHARS_MAX)

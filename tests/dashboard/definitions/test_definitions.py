@@ -183,6 +183,15 @@ async def test_channels_keep_their_secrets_and_give_none_out(gateway: Gateway, a
         ("name\n" + "x" * 200_000, "line 2"),
         ("name,write_queues\na," + "1" * 5000, "topics, 1 (a), write_queues"),
         ("name: a\n", "name"),
+        ("\ntopics: !!int ''", "line 2"),
+        ("\ntopics: !!float ''", "line 2"),
+        ("\ntopics: !!bool maybe", "line 2: maybe is no value of its kind"),
+        ("\ntopics: !!timestamp soon", "line 2: soon is no value of its kind"),
+        ("topics:\n- name: a\n  perm: 2024-13-45", "line 3: 2024-13-45 is no value of its kind"),
+        ("topics:\n- {name: a, write_queues: 1:30}", 'write_queues: "1:30" does not fit'),
+        ("topics:\n- {name: a, write_queues: 1" + ":1" * 500_000 + ".5}", 'write_queues: "1:1:1:'),
+        ("topics:\n- {name: a, '[key]': 1}", "topics, 1 (a), [key]: There is no such field."),
+        ("accounts:\n- {access_key: a, topic_perms: {'[key]': X}}", 'topic_perms, [key]: "X" does not fit'),
     ],
 )
 def test_a_document_that_is_none_is_refused_with_its_place(text: str, told: str) -> None:
