@@ -16,7 +16,7 @@ from appliance.acl.address import compile_pattern
 from appliance.settings.alert_names import ChannelKind, RuleKind
 from dashboard.alerts.schemas import ChannelIn, ChannelKindName, RuleFields, RuleKindName
 from dashboard.definitions.losses import Scope
-from dashboard.rest.values import Given, Out
+from dashboard.rest.values import NUMBER_MAX, Given, Out
 from dashboard.topics.schemas import TopicChange
 from gantrymq.client.admin.accounts import Account
 from gantrymq.message.topics import GROUP_CHARS_MAX, TOPIC_CHARS_MAX
@@ -37,6 +37,7 @@ class TopicDefinition(TopicChange):
     """A topic, the same on each broker that holds it. A retention of 0: no limit of the topic's own."""
 
     name: str = Field(min_length=1, max_length=TOPIC_CHARS_MAX)
+    retention_ms: int | None = Field(None, ge=0, le=NUMBER_MAX)  # what other tools have set is exported, too
 
 
 def address_wanted() -> str:
@@ -85,7 +86,7 @@ class RuleDefinition(RuleFields):
     """An alert rule. channels: by name; none is all."""
 
     kind: RuleKindName = RuleKind.GROUP_BEHIND  # of a new one it has to be said, as the threshold
-    threshold: float = Field(0, ge=0)
+    threshold: float = Field(0, ge=0, allow_inf_nan=False)
     channels: list[str] = Field([], max_length=50)
 
 

@@ -15,6 +15,7 @@ from dashboard.access.permissions import Permission
 from dashboard.audit.notes import changed, note, note_nothing
 from dashboard.cluster.gateway import gateway
 from dashboard.cluster.values import TopicSummary
+from dashboard.forms.fields import DURATION_MS_MAX
 from dashboard.groups.group_cache import group_book
 from dashboard.http.client_address import client_address
 from dashboard.http.request_ids import request_id
@@ -56,7 +57,7 @@ class TopicChangesIn(Given):
     read_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="for queues: on each broker")
     write_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description="for queues: on each broker")
     retention_ms: int | None = Field(
-        None, ge=1, le=NUMBER_MAX, description="for retention; absent: as long as the brokers keep it"
+        None, ge=1, le=DURATION_MS_MAX, description="for retention; absent: as long as the brokers keep it"
     )
     retention_messages: int | None = Field(None, ge=1, le=NUMBER_MAX, description="for retention: of a queue")
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ninja import Field, Schema
 
 from dashboard.cluster.values import TopicDetail, TopicSettings, TopicSummary
+from dashboard.forms.fields import DURATION_MS_MAX
 from dashboard.rest.lists import Listed, sentences
 from dashboard.rest.values import NUMBER_MAX, FromSeconds, Given, MaybeFromMs, Out, moment, named
 from dashboard.status.readers import Readers
@@ -73,7 +74,7 @@ class TopicIn(Given):
     perm: Perm = "read-write"
     order: bool = False
     retention_ms: int | None = Field(
-        None, ge=1, le=NUMBER_MAX, description="how long a message can be read; absent: as long as it is kept"
+        None, ge=1, le=DURATION_MS_MAX, description="how long a message can be read; absent: as long as it is kept"
     )
     retention_messages: int | None = Field(
         None, ge=1, le=NUMBER_MAX, description="how many of the newest of each queue can be read"
@@ -87,7 +88,7 @@ class TopicChange(Given):
     read_queues: int | None = Field(None, ge=1, le=QUEUES_MAX, description=READ_QUEUES)
     perm: Perm | None = None
     order: bool | None = None
-    retention_ms: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 removes the topic's own limit")
+    retention_ms: int | None = Field(None, ge=0, le=DURATION_MS_MAX, description="0 removes the topic's own limit")
     retention_messages: int | None = Field(None, ge=0, le=NUMBER_MAX, description="0 removes the topic's own limit")
 
 

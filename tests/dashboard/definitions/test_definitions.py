@@ -191,6 +191,8 @@ async def test_channels_keep_their_secrets_and_give_none_out(gateway: Gateway, a
         ("topics:\n- {name: a, write_queues: 1:30}", 'write_queues: "1:30" does not fit'),
         ("topics:\n- {name: a, write_queues: 1" + ":1" * 500_000 + ".5}", 'write_queues: "1:1:1:'),
         ("topics:\n- {name: a, '[key]': 1}", "topics, 1 (a), [key]: There is no such field."),
+        ("alert_rules:\n- {name: a, kind: group-lag, threshold: .inf}", "threshold: Infinity does not fit"),
+        ("alert_rules:\n- {name: a, kind: group-lag, threshold: 1, clear: .inf}", "clear: Infinity does not fit"),
         ("accounts:\n- {access_key: a, topic_perms: {'[key]': X}}", 'topic_perms, [key]: "X" does not fit'),
     ],
 )
@@ -262,6 +264,11 @@ def test_of_many_problems_the_first_ones_are_looked_up_and_no_sentence_is_long()
     problems = problems_of(refused.value, values, lambda place: looks.append(place) or 1)  # type: ignore[func-returns-value]
     assert len(problems) == PROBLEMS_MAX + 1 and problems[-1] == "…" and len(looks) == LOOKS_MAX
     assert max(map(len, problems)) < 1000
+
+
+def test_a_retention_that_no_form_takes_but_another_tool_has_set_is_a_definition() -> None:
+    """A document that was exported can be imported."""
+    assert read("topics:\n- {name: a, retention_ms: 9007199254740992}").topics[0].retention_ms == 1 << 53
 
 
 def test_problems_are_a_sentence_each_and_not_endless() -> None:

@@ -9,7 +9,7 @@ import pytest
 from django import forms
 
 from dashboard.cluster.gateway import Gateway
-from dashboard.forms.fields import duration_text, parse_duration, parse_moment
+from dashboard.forms.fields import DURATION_MS_MAX, duration_text, parse_duration, parse_moment
 from dashboard.messages.forms import TestMessageForm, delay_levels
 from dashboard.models.management import Role, User
 from gantrymq.message import properties as names
@@ -94,6 +94,15 @@ async def test_rest_knows_retention_and_leaves_what_is_absent(gateway: Gateway, 
     status, changed = await api.call("put", "/topics/kept-rest", {"retention_ms": 0})
     assert (status, changed["retention_ms"], changed["retention_messages"]) == (200, None, 10)
     assert (await api.call("put", "/topics/kept-rest", {"retention_ms": -5}))[0] == 422
+    long = {"retention_ms": 1 << 53}
+    run = {"what": "retention", "topics": ["kept-rest"]}
+    for method, path, body in (
+        ("put", "/topics/kept-rest", long),
+        ("post", "/topics", long | {"name": "kept-long"}),
+        ("post", "/topic-changes", long | run),
+    ):
+        _, refused = await api.call(method, path, body)
+        assert refused["fields"] == {"retention_ms": [f"Input should be less than or equal to {DURATION_MS_MAX}"]}
 
 
 async def test_a_message_waits_for_its_time(
