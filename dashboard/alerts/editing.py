@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import secrets
 from collections.abc import Mapping, Sequence
@@ -94,12 +93,12 @@ def rule_problems(values: RuleValues) -> Problems:
         found["name"] = [gettext("A name of 1 to %(count)s characters.") % {"count": AlertRule.NAME_MAX}]
     if len(values.pattern) > AlertRule.PATTERN_MAX:
         found["pattern"] = [gettext("At most %(count)s characters.") % {"count": AlertRule.PATTERN_MAX}]
-    if not math.isfinite(values.threshold) or values.threshold < 0:
+    if values.threshold < 0:
         found["threshold"] = [gettext("A number from 0.")]
     if kind is None:
         found["kind"] = [gettext("One of %(values)s.") % {"values": joined(KINDS)}]
     elif values.clear is not None:
-        if not math.isfinite(values.clear) or values.clear < 0:
+        if values.clear < 0:
             found["clear"] = [gettext("A number from 0.")]
         elif kind.is_below and values.clear < values.threshold:
             found["clear"] = [gettext("This kind opens below the threshold, so it resolves at a number above it.")]

@@ -38,11 +38,15 @@ class RuleForm(BaseForm):
         ),
     )
     for_s = DurationField(
-        label=_("For at least"), required=False, help_text=_("How long the condition must last: 30 s, 5 min.")
+        label=_("For at least"),
+        required=False,
+        least_ms=0,
+        help_text=_("How long the condition must last: 30 s, 5 min."),
     )
     clear_s = DurationField(
         label=pgettext_lazy("an alert", "Resolves after"),
         required=False,
+        least_ms=0,
         help_text=_("How long the value must stay past it."),
     )
     pattern = forms.CharField(

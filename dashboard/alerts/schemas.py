@@ -43,9 +43,13 @@ class RuleFields(Given):
     name: str = Field(min_length=1, max_length=AlertRule.NAME_MAX, description="its name in notifications")
     kind: RuleKindName
     threshold: float = Field(
-        ge=0, description="seconds, messages, percent, hours or messages per second, depending on the kind"
+        ge=0,
+        allow_inf_nan=False,
+        description="seconds, messages, percent, hours or messages per second, depending on the kind",
     )
-    clear: float | None = Field(None, ge=0, description="the alert resolves past this value; absent: the threshold")
+    clear: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="the alert resolves past this value; absent: the threshold"
+    )
     for_s: float = Field(
         0, ge=0, le=86_400, description="how long the value is beyond the threshold before an alert opens"
     )

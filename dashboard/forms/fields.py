@@ -32,10 +32,14 @@ class _TimeField(forms.CharField):
 
 
 class DurationField(_TimeField):
-    """How long: "90 s", "15 min", "12 h", "7 d"."""
+    """How long: "90 s", "15 min", "12 h", "7 d"; no time at all only where least_ms says so."""
+
+    def __init__(self, *, least_ms: int = 1, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.least_ms = least_ms
 
     def read(self, text: str) -> int:
-        return parse_duration(text)
+        return parse_duration(text, least_ms=self.least_ms)
 
 
 class MomentField(_TimeField):
@@ -66,13 +70,13 @@ class PastMomentField(WhenField):
         return at_ms
 
 
-def parse_duration(text: str) -> int:
-    """Milliseconds, at least 1. Raises ValidationError."""
+def parse_duration(text: str, *, least_ms: int = 1) -> int:
+    """Milliseconds. Raises ValidationError."""
     found = _DURATION.fullmatch(text.lower())
     if found is None:
         raise forms.ValidationError(gettext("Write it like 90 s, 15 min, 12 h or 7 d."))
     milliseconds = round(float(found[1]) * _UNITS_MS[_CHINESE.get(found[2], found[2])])
-    if not 1 <= milliseconds <= DURATION_MS_MAX:
+    if not least_ms <= milliseconds <= DURATION_MS_MAX:
         raise forms.ValidationError(gettext("From 1 ms to 100 years."))
     return milliseconds
 

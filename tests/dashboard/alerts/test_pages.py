@@ -66,6 +66,10 @@ async def test_a_rule_is_made_by_form_and_what_makes_no_sense_is_refused(log_in:
     assert (row.threshold, row.clear, row.for_s, row.clear_s, row.level) == (500, 100, 30, 60, 2)
     assert "orders far behind" in await text_of(client, "/alerts")
     assert 'value="30 s"' in await text_of(client, f"/alerts/rules/{row.pk}")
+    at_once = form | {"name": "at once", "for_s": "0 s", "clear_s": "0 s"}
+    assert (await client.post("/alerts/rules/new", at_once)).status_code == 302, "as REST takes 0"
+    row = await AlertRule.objects.aget(name="at once")
+    assert (row.for_s, row.clear_s) == (0, 0)
 
 
 async def test_a_channels_secrets_come_out_nowhere(log_in: Client) -> None:
