@@ -125,12 +125,13 @@ async def _change(gateway: Gateway, wanted: TopicChange, name: str, who: str) ->
 
 
 async def _move_groups(gateway: Gateway, name: str, timestamp_ms: int, who: str) -> str:
-    """All groups of a topic. Raises NotAllowed when one could not be moved; the others are."""
+    """All groups of a topic that have offsets at the brokers: those that broadcast have none. Raises NotAllowed when
+    one could not be moved; the others are."""
     groups, failures = await gateway.groups.of_topic(await gateway.topics.get(name))
     if failures:
         raise NotAllowed(f"{failures[0].what}: {failures[0].reason}")
     told, troubles = [], []
-    for group in groups:
+    for group in (one for one in groups if not one.is_broadcasting):
         plan = await gateway.groups.plan_reset(group.name, name, timestamp_ms, None)
         if plan.refusal:
             troubles.append(f"{group.name}: {plan.refusal}")

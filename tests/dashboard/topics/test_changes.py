@@ -7,6 +7,7 @@ import html
 import importlib
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,10 +25,12 @@ from dashboard.models.management import User
 from dashboard.models.topic_changes import TopicChangeRun
 from dashboard.topics.change_runs import ChangeRun, ChangeRuns, change_runs, found, newest, stop
 from dashboard.topics.change_views import admin_lines
-from dashboard.topics.changes import Asker, TopicChange, difference_of
+from dashboard.topics.changes import Asker, Dealt, TopicChange, difference_of
+from gantrymq import MessageModel
 from gantrymq.message.model import Message
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, Topic, api_for
+from tests.dashboard.groups.group_members import consuming, group_that
 from tests.dashboard.silent_broker import NAME as SILENT
 from tests.dashboard.silent_broker import silent_broker
 from tests.harness import ServingCluster
@@ -67,6 +70,13 @@ async def test_a_page_previews_asks_and_shows_each_result(log_in: Client, make_t
         assert (await gateway.topics.get(name)).first_settings.perm_text == "read only"
     written = [one async for one in AuditEntry.objects.filter(action="topic changed", target__in=names)]
     assert sorted(one.target for one in written) == names and {one.who for one in written} == {"operator"}
+
+
+async def test_a_page_says_how_many_differences_there_are_when_it_shows_some(log_in: Client, make_topic: Topic) -> None:
+    names = [await make_topic(f"bulk-each-{number}", queues=number) for number in range(1, 22)]
+    form: dict[str, Any] = {"topic": names, "what": "queues", "read_queues": "30", "write_queues": "30"}
+    page = (await (await log_in("operator")).post("/topics/change", form)).content.decode()
+    assert page.count("<code>write_queues</code>") == 20 and "… (21)" in page
 
 
 async def test_rest_deletes_many_and_tells_which_were_not(make_topic: Topic, gateway: Gateway, admin: User) -> None:
@@ -277,3 +287,19 @@ def test_lines_for_a_shell_quote_names_and_move_group_by_group() -> None:
     assert admin_lines("ns:9876", TopicChange("reset-to-end"), ["a", "b"], {"g": ["a", "b"]}) == [
         "gantry admin reset g a b --to end --yes -n ns:9876"
     ]
+
+
+async def test_groups_that_broadcast_are_left_out_of_a_reset(
+    make_topic: Topic, gateway: Gateway, ada: User, tmp_path: Path
+) -> None:
+    """Each member keeps its own offsets: there is nothing to reset, so that one such group fails no topic."""
+    topic = await make_topic("bulk-cast", queues=1, messages=[Message("bulk-cast", b"x")] * 3)
+    model = MessageModel.BROADCASTING
+    async with consuming(gateway, "bulk-caster", topic, model=model, offsets_folder=tmp_path):
+        await group_that(gateway, "bulk-caster", lambda group: group.is_broadcasting)
+        admin = await gateway.calls.admin()
+        await admin.groups.create(SubscriptionGroupConfig("bulk-sharer"))
+        await admin.offsets.reset("bulk-sharer", topic, 0, await admin.offsets.plan_reset("bulk-sharer", topic, 0))
+        runs = ChangeRuns()
+        run = await ended((await runs.start(TopicChange("reset-to-end"), [topic], ASKER)).number, runs)
+    assert run.dealt == {topic: Dealt(True, "offsets reset: bulk-sharer (3)")}
