@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -33,10 +34,10 @@ def rule_body(values: Values) -> dict[str, Any]:
         "kind": values["kind"] or "group-behind",
         "threshold": _number(values["threshold"], 300),
         "for_s": _seconds(values["for_s"], 0),
-        "clear_s": _seconds(values["clear_s"], 60),
+        "clear_s": _seconds(values["clear_s"], 0),
         "level": "problem" if str(values["level"]) == "2" else "attention",
         "is_on": bool(values["is_on"]),
-        "channel_ids": [int(key) for key in values.get("channels") or ()],
+        "channel_ids": [_number(key, key) for key in values.get("channels") or ()],
     }
     clear = _number(values["clear"], None)
     return body | ({"clear": clear} if clear is not None else {}) | _given(values, "pattern")
@@ -65,7 +66,7 @@ def mute_body(values: Values) -> dict[str, Any]:
     ends = _seconds(values["until"], None)
     until = (datetime.now(UTC) + timedelta(seconds=ends)).isoformat(timespec="seconds") if ends else values["until"]
     body = {"reason": values["reason"] or "maintenance", "ends_at": until}
-    return body | ({"rule_id": int(values["rule"])} if values["rule"] else {}) | _given(values, "pattern")
+    return body | ({"rule_id": _number(values["rule"], None)} if values["rule"] else {}) | _given(values, "pattern")
 
 
 def plan_body(values: Values) -> dict[str, Any]:
@@ -88,7 +89,7 @@ def promise_body(values: Values) -> dict[str, Any]:
 
 def weekly_body(values: Values) -> dict[str, Any]:
     """When the summary of a week is sent."""
-    return {"channel_ids": [int(key) for key in values["channels"] or ()]} | _given(values, "cron", "zone")
+    return {"channel_ids": [_number(key, key) for key in values["channels"] or ()]} | _given(values, "cron", "zone")
 
 
 def reset_body(wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,11 +132,13 @@ def _number(value: Any, otherwise: Any) -> Any:
         number = float(value)
     except (TypeError, ValueError):
         return value
+    if not math.isfinite(number):
+        return value
     return int(number) if number.is_integer() else number
 
 
 def _seconds(text: Any, otherwise: float | None) -> float | None:
     try:
-        return parse_duration(str(text)) / 1000 if text else otherwise
+        return parse_duration(str(text), least_ms=0) / 1000 if text else otherwise
     except forms.ValidationError:
         return otherwise

@@ -6,7 +6,8 @@ import html
 
 from dashboard.alerts.kinds import KINDS
 from dashboard.cluster.gateway import Gateway
-from dashboard.models.alerts import AlertRule
+from dashboard.forms.rest_bodies import BODIES
+from dashboard.models.alerts import AlertChannel, AlertRule
 from dashboard.models.management import User
 from gantrymq.remoting.admin_bodies import SubscriptionGroupConfig
 from tests.dashboard.conftest import Client, Topic
@@ -57,3 +58,18 @@ async def test_what_only_rest_can_do_has_its_curl_line(log_in: Client, make_topi
     rule = await AlertRule.objects.acreate(name="in-a-shell", **kept)
     shown = html.unescape((await client.get(f"/alerts/rules/{rule.pk}")).content.decode())
     assert "curl -X DELETE " in shown and f"http://testserver/api/v1/alerts/rules/{rule.pk}" in shown
+    assert '"for_s": 0, "clear_s": 0' in shown, "as the form would save it"
+
+
+async def test_what_is_wrong_in_a_form_is_said_beside_its_field_and_not_lost_in_its_lines(log_in: Client) -> None:
+    client = await log_in("operator")
+    assert (await client.get("/alerts/mutes/new?rule=no-number")).status_code == 200
+    until = {"rule": "no-number", "until": "1 h", "reason": "maintenance"}
+    assert (await client.post("/alerts/mutes/new", until)).status_code == 422
+    await AlertChannel.objects.acreate(name="in-a-shell", kind="webhook", is_on=True)
+    rule = {"name": "wrong", "kind": "group-lag", "threshold": "1e999", "level": "1", "channels": "no-number"}
+    answer = await client.post("/alerts/rules/new", rule)
+    assert answer.status_code == 422 and '"threshold": "1e999"' in html.unescape(answer.content.decode())
+    assert BODIES["weekly"]({"channels": ["no-number", "3"], "cron": "", "zone": ""}) == {
+        "channel_ids": ["no-number", 3]
+    }
