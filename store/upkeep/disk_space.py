@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-CLEAN_RATIO_DEFAULT = 0.75
-FORCIBLY_RATIO = 0.85  # age no longer protects a file above; a setting may say otherwise, as with the next
-WARNING_RATIO = 0.90  # writes are refused above
+from store.base.config import MessageStoreConfig
+
 WINDOW_S = 1800.0
 LATELY_S = 300.0  # a disk that began to fill up a moment ago is seen here first
 WINDOW_MIN_S = 60.0  # less says nothing
@@ -100,23 +99,16 @@ class Trend(NamedTuple):
 
 
 class DiskForecaster:
-    """Remembers half an hour of readings. Time is an argument, seconds of any steady clock."""
+    """Remembers half an hour of readings. Time is an argument, seconds of any steady clock.
 
-    def __init__(
-        self,
-        clean_ratio: float = CLEAN_RATIO_DEFAULT,
-        forcibly_ratio: float = FORCIBLY_RATIO,
-        warning_ratio: float = WARNING_RATIO,
-    ) -> None:
-        self.move_marks(clean_ratio, forcibly_ratio, warning_ratio)
+    An operator may move the marks of `config` while the store runs; what was read stays good.
+    """
+
+    def __init__(self, config: MessageStoreConfig) -> None:
+        self._config = config
         self._readings: deque[tuple[float, int]] = deque()
         self._total_bytes = 0
         self._foretold_at: float | None = None
-
-    def move_marks(self, clean_ratio: float, forcibly_ratio: float, warning_ratio: float) -> None:
-        """An operator may change settings while the store runs; what was read stays good."""
-        self._marks = sorted({clean_ratio, forcibly_ratio, warning_ratio})
-        self._full_at = warning_ratio
 
     def note(self, now: float, space: DiskSpace) -> None:
         """Take a reading. Another total is another disk, which starts without a past."""
@@ -137,7 +129,8 @@ class DiskForecaster:
             return DiskForecast()
         last_at, used = self._readings[-1]
         ratio = used / self._total_bytes if self._total_bytes else 0.0
-        mark = next((mark for mark in self._marks if ratio <= mark), None)
+        marks = sorted((self._config.clean_ratio, self._config.forcibly_ratio, self._full_at))
+        mark = next((mark for mark in marks if ratio <= mark), None)
         whole = trend_of(tuple(self._readings))
         if whole.span_s < WINDOW_MIN_S:
             return DiskForecast(next_mark=mark)
@@ -156,6 +149,10 @@ class DiskForecaster:
             self._seconds_to(self._full_at, used, fastest.rate + fastest.error),
             self._seconds_to(self._full_at, used, fastest.rate - fastest.error),
         )
+
+    @property
+    def _full_at(self) -> float:
+        return self._config.warning_ratio
 
     def _goes_on(self, now: float, used: int) -> bool:
         is_lowest = used <= min(each for _, each in self._readings)

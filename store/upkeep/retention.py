@@ -71,7 +71,7 @@ class Cleaner:
         self._checkpoint = checkpoint
         self._executor = executor
         self._on_space = on_space
-        self._forecaster = DiskForecaster()
+        self._forecaster = DiskForecaster(config)
         self._shares = ShareCounter(config)
         self._is_above = False
         self._clock = SteadyClock()  # a clock set ahead by days must not make everything old
@@ -97,8 +97,6 @@ class Cleaner:
         return self._note_space(*self._look(self._bases(), only_when_full=True))
 
     def forecast(self) -> DiskForecast:
-        config = self._config
-        self._forecaster.move_marks(config.clean_ratio, config.forcibly_ratio, config.warning_ratio)
         return self._forecaster.forecast()
 
     @property

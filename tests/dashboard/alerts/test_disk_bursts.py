@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +18,11 @@ from dashboard.cluster.values import BrokerRef
 from dashboard.live.sampler import read_facts
 from dashboard.status.board import FULL_SOON_S, BrokerState, Snapshot
 from dashboard.status.verdict import judge
+from store.base.config import MessageStoreConfig
 from store.upkeep.disk_space import DiskForecast, DiskForecaster, DiskSpace
 
 GIB = 1 << 30
+MARKS = MessageStoreConfig(root=Path("any"))  # those of the defaults
 TOTAL = 100 * GIB
 REFUSED_ABOVE = 90 * GIB
 STEP_S = 10
@@ -60,7 +63,7 @@ def told(forecast: DiskForecast, used: float) -> dict[str, str]:
 def opened(used: Used, seconds: int) -> list[list[tuple[int, float | None]]]:
     """When an alert about the disk opened, of the check and of rules, and for how long it was open; None for one that
     is."""
-    forecaster, book, by_rule = DiskForecaster(), CheckAlerts(), RuleAlerts()
+    forecaster, book, by_rule = DiskForecaster(MARKS), CheckAlerts(), RuleAlerts()
     facts, found = None, (dict[float, Any](), dict[float, Any]())
     for second in range(0, seconds + 1, STEP_S):
         forecaster.note(float(second), DiskSpace(round(used(second)), TOTAL))

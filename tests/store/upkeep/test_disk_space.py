@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from store.base.config import MessageStoreConfig
 from store.upkeep.disk_space import DiskForecast, DiskForecaster, DiskSpace, disk_ratio, joint_space
 
 GIB = 1 << 30
+MARKS = MessageStoreConfig(root=Path("any"))  # those of the defaults
 
 
 def fed(rate: float, *, start: int, seconds: int, total: int = 100 * GIB) -> DiskForecast:
-    forecaster = DiskForecaster()
+    forecaster = DiskForecaster(MARKS)
     for second in range(0, seconds + 1, 10):
         forecaster.note(1000.0 + second, DiskSpace(int(start + rate * second), total))
     return forecaster.forecast()
@@ -37,7 +39,7 @@ def test_the_next_mark_is_the_first_that_is_not_passed(used: int, mark: float | 
 
 
 def test_nothing_is_foretold_without_a_minute_of_readings_or_without_growth() -> None:
-    assert DiskForecaster().forecast() == DiskForecast()
+    assert DiskForecaster(MARKS).forecast() == DiskForecast()
     assert fed(1000, start=GIB, seconds=50) == DiskForecast(next_mark=0.75)
     for rate in (0, -1000, 1):  # standing, shrinking, full in 2000 years
         forecast = fed(rate, start=GIB, seconds=600)
@@ -50,7 +52,7 @@ def test_a_full_disk_is_full_now() -> None:
 
 
 def test_only_the_last_half_hour_counts() -> None:
-    forecaster = DiskForecaster()
+    forecaster = DiskForecaster(MARKS)
     for second in range(0, 7200, 10):
         used = GIB + max(second - 5000, 0) * 1000
         forecaster.note(second, DiskSpace(used, 100 * GIB))
@@ -66,7 +68,7 @@ def test_a_short_past_foretells_no_far_future(seconds: int, is_foretold: bool) -
 
 def test_what_programs_write_and_delete_again_is_no_trend() -> None:
     """The whole half hour grew by 2 GiB, in leaps that went up and down by 8."""
-    forecaster = DiskForecaster()
+    forecaster = DiskForecaster(MARKS)
     for second in range(0, 1801, 10):
         leap = 8 * GIB if second // 110 % 2 else 0
         forecaster.note(second, DiskSpace(50 * GIB + leap + 2 * GIB * second // 1800, 100 * GIB))
@@ -76,7 +78,7 @@ def test_what_programs_write_and_delete_again_is_no_trend() -> None:
 
 
 def test_a_rate_that_varies_makes_a_range_and_a_steady_one_none() -> None:
-    forecaster, used = DiskForecaster(), 50 * GIB
+    forecaster, used = DiskForecaster(MARKS), 50 * GIB
     for second in range(0, 1801, 10):
         used += (12 if second // 300 % 2 else 8) << 20
         forecaster.note(second, DiskSpace(used, 100 * GIB))
@@ -93,7 +95,7 @@ def test_a_rate_that_varies_makes_a_range_and_a_steady_one_none() -> None:
 
 
 def test_a_disk_that_began_to_fill_up_minutes_ago_is_seen() -> None:
-    forecaster = DiskForecaster()
+    forecaster = DiskForecaster(MARKS)
     for second in range(0, 1801, 10):
         forecaster.note(second, DiskSpace(50 * GIB + max(second - 1500, 0) * (100 << 20), 100 * GIB))
     free = 40 * GIB - 300 * (100 << 20)
@@ -101,7 +103,7 @@ def test_a_disk_that_began_to_fill_up_minutes_ago_is_seen() -> None:
 
 
 def test_another_disk_under_the_path_begins_without_a_past() -> None:
-    forecaster = DiskForecaster()
+    forecaster = DiskForecaster(MARKS)
     for second in range(0, 700, 10):
         forecaster.note(second, DiskSpace(GIB + second * 1000, 100 * GIB))
     forecaster.note(700, DiskSpace(5 * GIB, 200 * GIB))
