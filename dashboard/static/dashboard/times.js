@@ -69,7 +69,7 @@
   function showAll(within) {
     if (within.matches?.("time[data-show]")) showTime(within);
     for (const time of within.querySelectorAll?.("time[data-show]") ?? []) if (time.dataset.shown !== mode()) showTime(time);
-    for (const told of within.querySelectorAll?.("[data-live], [data-moments]") ?? []) {
+    for (const told of within.querySelectorAll?.("[data-live]") ?? []) {
       const said = told.dataset.utc ?? told.textContent;
       if (said.includes(" UTC")) put(told, said);
     }

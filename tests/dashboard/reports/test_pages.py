@@ -22,6 +22,7 @@ from django.test import AsyncClient
 from appliance.reports.catalogue import REPORTS, Kind
 from appliance.reports.install_state import install_state
 from appliance.reports.runs import HOUR_MS, RunFolder, RunStatus, new_run_id, write_json
+from dashboard.models.alerts import AlertChannel
 from dashboard.models.management import User
 from dashboard.models.reports import ReportRun
 from dashboard.reports.runs.queue import STOPPED, WAITING_MAX, claim_next, enqueue
@@ -54,7 +55,11 @@ async def test_a_reader_looks_and_is_offered_no_run(data: Path, log_in: Client) 
     """S53."""
     client = await log_in("reader")
     run = await finished_run(data)
-    assert "Run now" not in await text_of(client, "/reports/")
+    await AlertChannel.objects.acreate(name="mail", kind="mail", is_on=True)
+    page = await text_of(client, "/reports/")
+    assert "Run now" not in page
+    assert not re.findall(r"</summary>\s*</details>", page), "what is folded opens to something"
+    assert all(words in page for words in ("Schedule", "next at", "Promises", "Weekly summary by mail"))
     await text_of(client, f"/reports/runs/{run.run_id}")
 
 
