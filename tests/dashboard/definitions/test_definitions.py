@@ -334,6 +334,12 @@ async def test_a_page_previews_and_does_what_it_showed(log_in: Client, make_topi
     client = await log_in("admin")
     page = (await client.get("/definitions")).content.decode()
     assert "gantry admin definitions export" in html.unescape(page)
+    await client.post("/preferences/language", {"language": "zh-hans", "back": "/"})
+    for shown, words in ((page, "Choose a file"), ((await client.get("/definitions")).content.decode(), "选择文件")):
+        [button] = re.findall(r'<button type="button" data-into="id_text"[^>]*>([^<]+)</button>', shown)
+        [chooser] = re.findall(r'<input type="file"[^>]*>', shown)
+        assert button.startswith(words) and " hidden" in chooser, "a browser's own button speaks its own language"
+    await client.post("/preferences/language", {"language": "en", "back": "/"})
     assert b"def-page" in (await client.get("/definitions/export.yaml")).content
     rows = [row.name for row in (await gateway.topics.list()).rows if row.kind == "normal" and row.name != "def-page"]
     text = text_of(topics=[{"name": "def-shown", "write_queues": 3}, *({"name": name} for name in rows)])
