@@ -88,12 +88,14 @@ class Routes:
         # Called with a broker's name, its master's last address, None when none was known, and the new one.
         self.on_moved: Callable[[str, str | None, str], object] = lambda name, before, now: None
         self.on_headless: Callable[[str, str], object] = lambda name, topic: None  # a broker that has slaves alone
+        self.on_back: Callable[[], object] = lambda: None  # a broker that left a route is in one: others have it, too
         self.new_topic_queues: int = QUEUES_OF_NEW_TOPIC  # of topics that are made by their first message
         self._name_servers = name_servers
         self._outages = name_servers.outages
         self._namespace = namespace
         self._addresses: dict[str, dict[int, str]] = {}
         self._masters: dict[str, str] = {}  # the last known ones: between two masters a route may show none
+        self._gone: set[str] = set()  # brokers that left the route of a topic, and were in none since
         self._looking_up = asyncio.Lock()
         self._looked_at: dict[str, float] = {}
 
@@ -117,9 +119,11 @@ class Routes:
             route = await self._look_up(topic, use_template=False)
         return route
 
-    async def refresh(self) -> None:
-        """Ask for every known topic again. What can't be asked now keeps its old route."""
-        for topic in list(self.known):
+    async def refresh(self) -> bool:
+        """Ask for every known topic again; return whether a route has changed. What can't be asked now keeps its old
+        one."""
+        before = dict(self.known)
+        for topic in before:
             try:
                 route = await self._fetch(topic)
             except RouteNotFound:
@@ -127,12 +131,13 @@ class Routes:
             except GantryError as exc:
                 self._outages.failed("look at the route", topic, exc)
                 if isinstance(exc, ConnectError | RequestTimeout):
-                    return  # no name server answers: the other topics would only wait in vain
+                    return self.known != before  # no name server answers: the other topics would only wait in vain
                 continue
             self._outages.worked("look at the route", topic)
             self._learn(topic, route)
         live = {name: found for route in self.known.values() for name, found in route.addresses.items()}
         self._addresses = live
+        return self.known != before
 
     async def look_again(self, topic: str, *, use_template: bool = False) -> bool:
         """Ask for one topic again; return whether its route has changed. Raises as `to_read`, ConnectError, …
@@ -243,8 +248,12 @@ class Routes:
         return topic_route(topic, route, is_template=template is not None, new_topic_queues=self.new_topic_queues)
 
     def _learn(self, topic: str, route: TopicRoute) -> None:
-        self.known.pop(topic, None)
+        replaced = self.known.pop(topic, None)
         self.known[topic] = route
+        back = self._gone & route.addresses.keys()
+        self._gone -= back
+        if replaced is not None:
+            self._gone |= replaced.addresses.keys() - route.addresses.keys()
         masters = {name: found[0] for name, found in route.addresses.items() if 0 in found}
         moved = [
             (name, self._masters.get(name), now)
@@ -262,6 +271,8 @@ class Routes:
                 extra={"event": "broker_moved", "broker": name, "before": before, "now": now},
             )
             self.on_moved(name, before, now)
+        if back:
+            self.on_back()
         for name in route.addresses:
             if self.lacks_master(name):
                 self.on_headless(name, topic)

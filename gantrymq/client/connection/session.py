@@ -21,7 +21,7 @@ from gantrymq.client.connection.greetings import Greetings
 from gantrymq.client.connection.moves import Moves
 from gantrymq.client.connection.name_servers import NameServers
 from gantrymq.client.connection.options import ClientOptions
-from gantrymq.client.connection.routes import REFRESH_S, Routes
+from gantrymq.client.connection.routes import LOOK_AGAIN_S, REFRESH_S, Routes
 from gantrymq.client.connection.silence import Silence
 from gantrymq.errors import ClientClosed, ConnectError, GantryError, ResponseError
 from gantrymq.forks import notice_fork
@@ -33,7 +33,7 @@ from gantrymq.remoting.codes import ResponseCode
 from gantrymq.remoting.command import RemotingCommand
 from gantrymq.remoting.home_loop import running_loop
 from gantrymq.remoting.outages import Outages
-from gantrymq.timeouts import timeout
+from gantrymq.timeouts import timeout, wait_for_event
 
 logger: logging.Logger = logging.getLogger(__name__)
 
@@ -82,6 +82,9 @@ class ClientSession:
         self.silence: Silence = Silence(self.routes, self.moves, self.remoting)
         self.routes.on_moved = self._meet_again
         self.routes.on_headless = self.moves.without_master
+        self._routes_wanted = asyncio.Event()
+        self.routes.on_back = self._routes_wanted.set
+        self.when_routes_changed: Callable[[], object] = lambda: None  # after a look at all of them
         self.when_moved: list[Callable[[str], object]] = []  # called with the name of a broker that has a new master
         self.is_open: bool = False
         self._was_closed = False
@@ -305,9 +308,12 @@ class ClientSession:
         return self.routes.brokers() if self._heartbeat_slaves else self.routes.masters()
 
     async def _refresh_routes(self) -> None:
-        await asyncio.sleep(REFRESH_S)
-        await every(REFRESH_S, self._look_at_routes, self.outages)
+        await wait_for_event(self._routes_wanted, REFRESH_S)
+        self._routes_wanted.clear()
+        await every(REFRESH_S - LOOK_AGAIN_S, self._look_at_routes, self.outages, wake=self._routes_wanted)
 
     async def _look_at_routes(self) -> None:
-        await self.routes.refresh()
+        if await self.routes.refresh():
+            self.when_routes_changed()
         self.meet_brokers()
+        await asyncio.sleep(LOOK_AGAIN_S)  # name servers that know different brokers would have all asked again

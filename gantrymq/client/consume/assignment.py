@@ -124,6 +124,7 @@ class Assignment:
         self._again_s = SOON_S
         self._is_closed = False
         session.before_greeting = self._tell_again
+        session.when_routes_changed = self.rebalance_wanted.set
 
     async def rebalance(self, topics: Iterable[str]) -> None:
         """Take and release queues until those held are this client's share of each topic. One round at a time: the

@@ -12,6 +12,8 @@ import pytest
 from gantrymq import AdminClient, ConsumeFrom, Message, MessageExt, MessageModel, MessageQueue, Producer, PushConsumer
 from gantrymq.client.connection import session
 from gantrymq.client.connection.broker_calls import BrokerCalls
+from gantrymq.client.connection.options import ClientOptions
+from gantrymq.client.consume import push_consumer
 from gantrymq.remoting.admin_bodies import TopicConfig
 from gantrymq.remoting.bodies import BrokerData, HeartbeatData, QueueData, TopicRouteData
 from gantrymq.remoting.codes import RequestCode
@@ -93,6 +95,66 @@ async def test_a_consumer_whose_broker_is_gone_goes_where_the_topic_is_now(tmp_p
             await until(lambda: not consumer.assigned_queues)
             now = "c", live.address
             await until(lambda: consumer.assigned_queues == [MessageQueue("T", "c", 0)])
+
+
+async def test_a_broker_that_is_back_in_one_route_is_looked_for_in_those_of_the_other_topics() -> None:
+    """They all lost it when they were refreshed while it was away, and only one of them is asked for again soon."""
+    shown, changes = [("a", "h:1"), ("b", "h:2")], []
+
+    def name_server(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        writer.write(request.reply(body=several_brokers(shown).to_json()).encode())
+
+    async with scripted_server(name_server) as names:
+        client = session.ClientSession(ClientOptions(name_servers=names.address), heartbeat=HeartbeatData)
+        client.when_routes_changed = lambda: changes.append(brokers_of(client, "T"))
+        client.open()
+        for topic in ("T", "U"):
+            await client.routes.to_read(topic)
+        away = shown.pop()
+        await client.routes.refresh()
+        assert [brokers_of(client, topic) for topic in ("T", "U")] == [{"a"}, {"a"}]
+        shown.append(away)
+        await client.routes.look_again("U")
+        await until(lambda: bool(changes))
+        assert changes == [{"a", "b"}]
+        await client.close()
+
+
+async def test_a_consumer_follows_a_refreshed_route_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "REFRESH_S", 0.1)
+    monkeypatch.setattr(push_consumer, "REBALANCE_S", 3600.0)
+
+    def broker(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        if request.code != RequestCode.PULL_MESSAGE:
+            writer.write(request.reply(ext_fields={"offset": "0"}).encode())
+
+    def name_server(server: ScriptedServer, writer: asyncio.StreamWriter, request: RemotingCommand) -> None:
+        writer.write(request.reply(body=several_brokers(shown).to_json()).encode())
+
+    async with scripted_server(broker) as a, scripted_server(broker) as b, scripted_server(name_server) as names:
+        shown = [("a", a.address), ("b", b.address)]
+        consumer = PushConsumer(
+            names.address, group="G", listener=listener, model=MessageModel.BROADCASTING,
+            consume_from=ConsumeFrom.FIRST_OFFSET, offsets_folder=tmp_path,
+        )  # fmt: skip
+        consumer.subscribe("T")
+        async with consumer:
+            for now in (shown, shown[:1], shown):
+                shown = now
+                wanted = [MessageQueue("T", name, 0) for name, _ in now]
+                await until(lambda wanted=wanted: consumer.assigned_queues == wanted)  # type: ignore[misc]
+
+
+def brokers_of(client: session.ClientSession, topic: str) -> set[str]:
+    return set(client.routes.known[topic].addresses)
+
+
+def several_brokers(members: list[tuple[str, str]]) -> TopicRouteData:
+    routes = [one_broker(*each) for each in members]
+    return TopicRouteData(
+        [each.broker_datas[0] for each in routes],
+        [each.queue_datas[0] for each in routes],
+    )
 
 
 def one_broker(name: str, address: str) -> TopicRouteData:
