@@ -10,18 +10,22 @@ The first start then reads the end of each log, as after a crash. As root, name 
 the appliance: what is restored belongs to the folder's owner.
 
 The file that says which member of its group a store is (config/member.json) is left out, unless the group's etcd is in
-the backup, too: that one would take the older log for the one that it has on record.
+the backup, too: that one would take the older log for the one that it has on record. With its etcd the whole group goes
+back at once, so no store passes for a copy beside its original.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from appliance.broker.epochs.membership import FILE_NAME
+import orjson
+
+from appliance.broker.epochs.membership import FILE_NAME, Membership
 from appliance.cli.backup import copying
 from appliance.cli.backup.manifest import BackupError, Entry, Manifest
 from appliance.cli.backup.places import Place, find_backup
@@ -78,6 +82,8 @@ def restore(place: Place, backup: str, manifest: Manifest, to: Path) -> None:
             store = unfinished / "brokers" / broker / "store"
             store.mkdir(parents=True, exist_ok=True, mode=copying.FOLDER_MODE)
             (store / "abort").touch()  # so that the start reads the log
+            for name in MEMBER_FILES:
+                _forget_folder(store / "config" / name)
         if to.exists():
             _give(unfinished, to.stat())
             to.rmdir()
@@ -95,6 +101,15 @@ def _member_files(manifest: Manifest) -> list[str]:
         return []
     files = (f"brokers/{broker}/store/config/{name}" for broker in manifest.log_ends for name in MEMBER_FILES)
     return [name for name in files if name in manifest.files]
+
+
+def _forget_folder(file: Path) -> None:
+    if file.exists():
+        try:
+            found = Membership.from_dict(orjson.loads(file.read_bytes()))
+        except (ValueError, KeyError, TypeError):
+            return  # damaged already when it was backed up: the broker takes the other one, or says so
+        file.write_bytes(dataclasses.replace(found, folder=0).to_json())
 
 
 def _give(folder: Path, to: os.stat_result) -> None:
