@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-
-import orjson
 
 from appliance.broker.epochs.membership import FILE_NAME, Membership
 from appliance.cli.backup import copying
@@ -106,7 +105,7 @@ def _member_files(manifest: Manifest) -> list[str]:
 def _forget_folder(file: Path) -> None:
     if file.exists():
         try:
-            found = Membership.from_dict(orjson.loads(file.read_bytes()))
+            found = Membership.from_dict(json.loads(file.read_bytes()))
         except (ValueError, KeyError, TypeError):
             return  # damaged already when it was backed up: the broker takes the other one, or says so
         file.write_bytes(dataclasses.replace(found, folder=0).to_json())

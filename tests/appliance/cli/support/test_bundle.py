@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from appliance.cli.support.secrets import REMOVED, Secrets
 from appliance.settings.appliance_config import ApplianceConfig
 from tests.appliance.cli.running_gantry import run_gantry
 from tests.appliance_process import RunningAppliance
+from tests.waiting import wait_until
 
 # Each stands in a place of its own; none of them may be in a bundle.
 PLANTED = {
@@ -152,7 +154,11 @@ def test_a_running_appliance_tells_processes_figures_stores_and_stacks(
         assert len(processes) >= 4 and all(one["threads"] for one in processes)
         assert [name.partition(" ")[0] for name in figures] == ["broker-a"]
         assert "live" in json.loads(found["stores/broker-a.json"])["facts"]["state"]
-        assert "Current thread" in found["logs/broker-a.log"] or "Thread 0x" in found["logs/broker-a.log"]
+        log, stacks = Path(gantry.data) / "logs" / "broker-a.log", re.compile("Current thread|Thread 0x")
+        wait_until(lambda: stacks.search(log.read_text()))  # a held up process prints them late
+        config[-1] = str(tmp_path / "again.tar.gz")
+        assert run_gantry(capsys, "support-bundle", "--config", str(path), *config).code == 0
+        assert stacks.search(content_of(tmp_path / "again.tar.gz")["logs/broker-a.log"])
         key = (Path(gantry.data) / "dashboard" / "secret_key").read_text().strip()
         assert not [name for name, text in found.items() if key in text]
         assert all(process.is_running() for process in gantry.workers())
